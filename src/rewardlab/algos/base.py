@@ -1,0 +1,91 @@
+"""What an algorithm is: pure functions over its own state, driven by a loop it knows nothing of.
+
+The fields of an algorithm are the keys of a spec's `agent.algorithm`. Numbers that a search may vary are array leaves, so
+that a population of trials is one compiled program; sizes and names are static. One session is written; the trial maps
+over sessions. The clock is the same for all sessions and is never mapped: what depends on it alone stays a plain branch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from rewardlab.envs.base import Box, Space
+from rewardlab.memory.rollout import Transition
+from rewardlab.spec import Spec, build
+
+# what is not a key of the spec's `agent.algorithm` but made from the rest of it
+made: Any = lambda **kw: eqx.field(default=None, metadata={"spec": False}, **kw)  # noqa: E731
+setting: Any = lambda default: eqx.field(default=default, static=True)  # noqa: E731
+
+State = Any
+Policy = Any  # what is needed to act and no more: it is what a best checkpoint holds
+Metrics = dict[str, Array]
+
+
+class Clock(NamedTuple):
+    """Where the run stands: learning iterations done, and frames seen (of one session)."""
+
+    iteration: Int[Array, ""]
+    frame: Int[Array, ""]
+
+
+class Algorithm(eqx.Module):
+    """The contract, with what all of them share."""
+
+    on_policy: ClassVar[bool]
+
+    name: str = setting("")
+    observation: Box = made(static=True)
+    action: Space = made(static=True)
+    num_envs: int = made(static=True)
+
+    @classmethod
+    def from_spec(cls, spec: Spec, observation: Box, action: Space) -> Self:
+        """The algorithm of a checked spec, in an environment with these spaces."""
+        algorithm = build(cls, spec.agent.algorithm, "agent.algorithm")
+        algorithm = algorithm.replace(observation=observation, action=action, num_envs=spec.env.num_envs)
+        return floats_to_arrays(algorithm.assemble(spec))
+
+    def assemble(self, spec: Spec) -> Self:
+        """With networks, optimisers and memory of the spec; refuses what cannot work together."""
+        return self
+
+    def replace(self, **fields: Any) -> Self:
+        """With some fields changed."""
+        return dataclasses.replace(self, **fields)
+
+    @property
+    def horizon(self) -> int:
+        """Vector steps between two calls of `learn`."""
+        raise NotImplementedError
+
+    def init(self, key: PRNGKeyArray) -> State:
+        """A fresh learner."""
+        raise NotImplementedError
+
+    def act(self, state: State, obs: Array, clock: Clock, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+        """Actions for a batch of observations while learning (exploring), and what `learn` wants kept of the moment."""
+        raise NotImplementedError
+
+    def learn(self, state: State, rollout: Transition, clock: Clock, key: PRNGKeyArray) -> tuple[State, Metrics]:
+        """The learner after one iteration on a rollout [T, N, …]."""
+        raise NotImplementedError
+
+    def policy(self, state: State) -> Policy:
+        """What is needed to act."""
+        raise NotImplementedError
+
+    def play(self, policy: Policy, obs: Array, key: PRNGKeyArray) -> Array:
+        """Actions when it counts: no exploration."""
+        raise NotImplementedError
+
+
+def floats_to_arrays(algorithm: Any) -> Any:
+    """Python floats become array leaves: traced, not compiled in."""
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32) if isinstance(x, float) else x, algorithm)

@@ -1,0 +1,231 @@
+"""The loop: act, step, learn. Pure functions of one session, mapped over the sessions of a trial; it is driven by `scan`
+where the environment lives in JAX (`ScanLoop`) and by Python where it does not (`HostLoop`, host.py).
+
+A loop does not log, plot or save. It advances, and what it has seen comes back as arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from rewardlab.algos.base import Algorithm, Clock, Metrics
+from rewardlab.envs.base import TimeStep
+from rewardlab.envs.wrappers import Lens, LensSettings, Tracker, VectorEnv
+from rewardlab.memory.rollout import Transition
+from rewardlab.nets.heads import to_env_action
+from rewardlab.spec import Spec
+
+WINDOW = 100  # checkpoints in the moving average, as the seeds define the score
+
+
+class Best(NamedTuple):
+    """The policy with the highest moving average so far; `recent` holds the returns of the last segments."""
+
+    score: Float[Array, ""]
+    frame: Int[Array, ""]
+    policy: Any
+    recent: Float[Array, "W"]
+
+
+class Runner(NamedTuple):
+    """Everything of one session that changes: what a checkpoint must hold."""
+
+    key: PRNGKeyArray
+    agent: Any
+    env: Any
+    obs: Array
+    lens: Lens
+    tracker: Tracker
+    best: Best
+
+
+class Seen(NamedTuple):
+    """What a segment saw: per vector step the mean last return and the episodes so far, and the means of the metrics."""
+
+    total_reward: Array
+    episodes: Array
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run divides into iterations (one rollout and one `learn`) and segments (the least that is run at once)."""
+
+    horizon: int
+    num_envs: int
+    max_frame: int
+    log_frequency: int
+
+    @property
+    def frames_per_iteration(self) -> int:
+        """Frames of one session between two calls of `learn`."""
+        return self.horizon * self.num_envs
+
+    @property
+    def iterations(self) -> int:
+        """Iterations per segment: as many as fit between two log checkpoints, one at the least."""
+        return max(1, self.log_frequency // self.frames_per_iteration)
+
+    @property
+    def frames(self) -> int:
+        """Frames per segment."""
+        return self.iterations * self.frames_per_iteration
+
+    @property
+    def segments(self) -> int:
+        """Segments in the whole run: the last may reach past `max_frame`, its rows do not."""
+        return math.ceil(self.max_frame / self.frames)
+
+    @property
+    def window(self) -> int:
+        """Segments that hold the last 100 log checkpoints."""
+        return max(1, round(WINDOW * self.log_frequency / self.frames))
+
+    def rows(self, first: int, count: int) -> np.ndarray[Any, Any]:
+        """Which vector steps of segments `first` … `first + count − 1` are log checkpoints, counted from the first."""
+        steps = np.arange(count * self.iterations * self.horizon)
+        before = first * self.frames + steps * self.num_envs
+        after = before + self.num_envs
+        crossed = after // self.log_frequency > before // self.log_frequency
+        return steps[crossed & (after <= self.max_frame)]
+
+
+class Session:
+    """The pure functions of one session."""
+
+    def __init__(self, spec: Spec, algorithm: Algorithm) -> None:
+        self.algorithm = algorithm
+        self.plan = Plan(algorithm.horizon, spec.env.num_envs, spec.env.max_frame, spec.meta.log_frequency)
+        env = spec.env
+        gamma = float(getattr(algorithm, "gamma", 0.99))
+        shape = algorithm.observation.shape
+        self.lens = LensSettings(
+            env.normalize_obs, env.normalize_reward, env.clip_obs, env.clip_reward, shape, gamma
+        )
+
+    def start(self, algorithm: Algorithm, key: PRNGKeyArray, env: Any, obs: Array) -> Runner:
+        """A fresh session in environments that stand at `obs`."""
+        agent = algorithm.init(jax.random.fold_in(key, 0))
+        lens = self.lens.create(self.plan.num_envs)
+        if lens.obs is not None:
+            lens = lens._replace(obs=lens.obs.update(obs.reshape(obs.shape[0], *self.lens.shape)))
+        # copied, so that no two parts of a runner share a buffer and all of it can be given back to the next step
+        policy = jax.tree.map(jnp.copy, (algorithm.policy(agent), lens.obs))
+        recent = jnp.full(self.plan.window, jnp.nan)
+        best = Best(jnp.asarray(-jnp.inf), jnp.zeros((), jnp.int32), policy, recent)
+        tracker = Tracker.create(self.plan.num_envs)
+        return Runner(key, agent, env, self.lens.look(lens, obs), lens, tracker, best)
+
+    def clock(self, iteration: Int[Array, ""]) -> Clock:
+        """The time at the start of an iteration."""
+        return Clock(iteration, iteration * self.plan.frames_per_iteration)
+
+    def keys(self, runner: Runner, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+        """The randomness of an iteration, for the rollout and for learning: a function of the session's key and time."""
+        rollout, learn = jax.random.split(jax.random.fold_in(runner.key, iteration + 1))
+        return rollout, learn
+
+    def perceive(
+        self, runner: Runner, action: Array, extras: dict[str, Array], step: TimeStep
+    ) -> tuple[Runner, Transition]:
+        """What the learner makes of a step."""
+        lens, reward = self.lens.learn(runner.lens, step)
+        obs, next_obs = self.lens.look(lens, step.obs), self.lens.look(lens, step.next_obs)
+        transition = Transition(runner.obs, action, reward, step.terminated, step.truncated, next_obs, extras)
+        tracker = runner.tracker.update(step.reward, step.terminated | step.truncated)
+        return runner._replace(obs=obs, lens=lens, tracker=tracker), transition
+
+    def remember_best(self, algorithm: Algorithm, runner: Runner, segment: Int[Array, ""]) -> Runner:
+        """The best policy so far, this one included."""
+        best = runner.best
+        recent = best.recent.at[segment % self.plan.window].set(runner.tracker.total_reward)
+        score = jnp.nanmean(recent)
+        better = score >= best.score  # NaN is never better
+        policy = (algorithm.policy(runner.agent), runner.lens.obs)
+        policy = jax.tree.map(lambda new, old: jnp.where(better, new, old), policy, best.policy)
+        frame = jnp.where(better, (segment + 1) * self.plan.frames, best.frame)
+        return runner._replace(best=Best(jnp.where(better, score, best.score), frame, policy, recent))
+
+
+class ScanLoop:
+    """Drives environments that live in JAX: many segments in one compiled program."""
+
+    capacity = 64  # segments whose output one call can hold
+
+    def __init__(self, spec: Spec, algorithm: Algorithm, env: VectorEnv) -> None:
+        self.algorithm, self.env = algorithm, env
+        self.session = Session(spec, algorithm)
+        self.plan = self.session.plan
+        self._start = eqx.filter_jit(eqx.filter_vmap(self._start_one, in_axes=(None, 0)))
+        self._advance = eqx.filter_jit(self._many_segments, donate="all-except-first")
+
+    def start(self, keys: PRNGKeyArray) -> Runner:
+        """Fresh sessions, one per key."""
+        runner: Runner = self._start(self.algorithm, keys)
+        return runner
+
+    def advance(self, runner: Runner, segment: int, count: int) -> tuple[Runner, Seen]:
+        """The sessions after `count` segments more, and what was seen: arrays [sessions, count, …]. The runner given is
+        used up."""
+        done = runner, jnp.asarray(segment, jnp.int32), jnp.asarray(count, jnp.int32)
+        runner, seen = self._advance(self.algorithm, *done)
+        return runner, jax.tree.map(lambda x: np.asarray(x[:count]).swapaxes(0, 1), seen)
+
+    def _start_one(self, algorithm: Algorithm, key: PRNGKeyArray) -> Runner:
+        env, obs = self.env.reset(jax.random.fold_in(key, 2**31 - 1))
+        return self.session.start(algorithm, key, env, obs)
+
+    def _iteration(self, algorithm: Algorithm, runner: Runner, iteration: Array) -> tuple[Runner, Seen]:
+        clock = self.session.clock(iteration)
+        rollout_key, learn_key = self.session.keys(runner, iteration)
+
+        def one_step(runner: Runner, key: PRNGKeyArray) -> tuple[Runner, tuple[Transition, Array, Array]]:
+            act_key, env_key = jax.random.split(key)
+            action, extras = algorithm.act(runner.agent, runner.obs, clock, act_key)
+            env, step = self.env.step(runner.env, to_env_action(action, self.env.action), env_key)
+            runner, transition = self.session.perceive(runner._replace(env=env), action, extras, step)
+            return runner, (transition, runner.tracker.total_reward, runner.tracker.episodes)
+
+        keys = jax.random.split(rollout_key, self.plan.horizon)
+        runner, (rollout, total_reward, episodes) = jax.lax.scan(one_step, runner, keys)
+        agent, metrics = algorithm.learn(runner.agent, rollout, clock, learn_key)
+        return runner._replace(agent=agent), Seen(total_reward, episodes, metrics)
+
+    def _segment(self, algorithm: Algorithm, runner: Runner, segment: Array) -> tuple[Runner, Seen]:
+        each_session = eqx.filter_vmap(self._iteration, in_axes=(None, 0, None))
+
+        def one(runner: Runner, i: Array) -> tuple[Runner, Seen]:
+            runner, seen = each_session(algorithm, runner, segment * self.plan.iterations + i)
+            return runner, seen
+
+        runner, seen = jax.lax.scan(one, runner, jnp.arange(self.plan.iterations))
+        sessions = seen.episodes.shape[1]
+        by_session = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1).reshape(sessions, -1), seen[:2])
+        metrics = {name: jnp.nanmean(x, 0) for name, x in seen.metrics.items()}
+        metrics["opt_step"] = seen.metrics["opt_step"][-1]
+        remember = eqx.filter_vmap(self.session.remember_best, in_axes=(None, 0, None))
+        return remember(algorithm, runner, segment), Seen(*by_session, metrics)
+
+    def _many_segments(
+        self, algorithm: Algorithm, runner: Runner, first: Array, count: Array
+    ) -> tuple[Runner, Seen]:
+        shapes = jax.eval_shape(partial(self._segment, algorithm), runner, first)[1]
+        buffer = jax.tree.map(lambda s: jnp.zeros((self.capacity, *s.shape), s.dtype), shapes)
+
+        def body(i: Array, carry: tuple[Runner, Seen]) -> tuple[Runner, Seen]:
+            runner, buffer = carry
+            runner, seen = self._segment(algorithm, runner, first + i)
+            write = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+            return runner, jax.tree.map(lambda b, x: write(b, x), buffer, seen)
+
+        runner, seen = jax.lax.fori_loop(0, count, body, (runner, buffer))
+        return runner, seen

@@ -1,0 +1,76 @@
+"""Optimisers and learning-rate schedules by name; the learning rate is an array, so a search can vary it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from rewardlab.spec import LrScheduleSpec, NetSpec, OptimSpec, SpecError
+
+Params = TypeVar("Params")
+
+
+def _scaling(spec: OptimSpec, weight_decay: Array | float | None) -> Any:
+    """The direction of a step, before the learning rate; PyTorch's defaults."""
+    b1, b2 = spec.betas or (0.9, 0.999)
+    eps = 1e-8 if spec.eps is None else spec.eps
+    match spec.name:
+        case "Adam":
+            return optax.scale_by_adam(b1, b2, eps)
+        case "AdamW":
+            decay = 0.01 if weight_decay is None else weight_decay
+            return optax.chain(optax.scale_by_adam(b1, b2, eps), optax.add_decayed_weights(decay))
+        case "RMSprop":
+            rms = optax.scale_by_rms(0.99 if spec.alpha is None else spec.alpha, eps, eps_in_sqrt=False)
+            return optax.chain(rms, optax.trace(spec.momentum)) if spec.momentum else rms
+        case "SGD":
+            return optax.trace(spec.momentum) if spec.momentum else optax.identity()
+    raise SpecError(f"the optimiser {spec.name!r} is unknown; there are Adam, AdamW, RMSprop and SGD")
+
+
+class Optimizer(eqx.Module):
+    """One optimiser: clip the gradient's norm, step, follow the schedule of the learning rate."""
+
+    lr: float | Array
+    clip: float | Array | None
+    schedule_end: float | Array
+    schedule_floor: float | Array
+    spec: OptimSpec = eqx.field(static=True)
+    schedule: str | None = eqx.field(static=True)
+
+    @classmethod
+    def create(cls, net: NetSpec, optim: OptimSpec | None, max_frame: int) -> Optimizer:
+        """The optimiser of a network's spec; a schedule without a `frame` ends with the run."""
+        optim = optim or net.optim_spec
+        schedule: LrScheduleSpec | None = net.lr_scheduler_spec
+        end = float(max_frame if schedule is None or schedule.frame is None else schedule.frame)
+        floor = 0.0 if schedule is None else schedule.end_factor
+        name = None if schedule is None else schedule.name
+        return cls(optim.lr, net.clip_grad_val, end, floor, optim, name)
+
+    def learning_rate(self, frame: Array) -> Float[Array, ""]:
+        """The learning rate at a frame."""
+        if self.schedule is None:
+            return jnp.asarray(self.lr, jnp.float32)
+        left = jnp.clip(1 - frame / self.schedule_end, 0.0, 1.0)
+        if self.schedule != "LinearToZero":  # cosine
+            left = 0.5 * (1 - jnp.cos(jnp.pi * left))
+        return self.lr * (self.schedule_floor + (1 - self.schedule_floor) * left)
+
+    def init(self, params: Any) -> Any:
+        """The optimiser's own state."""
+        return _scaling(self.spec, self.spec.weight_decay).init(params)
+
+    def step(self, params: Params, grads: Params, state: Any, frame: Array) -> tuple[Params, Any, Float[Array, ""]]:
+        """New parameters, new state, and the norm of the gradient before clipping."""
+        norm = optax.global_norm(grads)
+        if self.clip is not None:
+            grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, self.clip / (norm + 1e-6)), grads)
+        updates, state = _scaling(self.spec, self.spec.weight_decay).update(grads, state, params)
+        lr = self.learning_rate(frame)
+        return jax.tree.map(lambda p, u: p - lr * u, params, updates), state, norm

@@ -1,0 +1,76 @@
+"""The spec: what a run is, typed and frozen. Load · ${var} · overrides · search ranges · validate · save."""
+
+from __future__ import annotations
+
+from rewardlab.spec.build import build, coerce, near, plain, schema_at, unknown_key
+from rewardlab.spec.dump import dump, to_yaml
+from rewardlab.spec.files import find, folder, locate, names
+from rewardlab.spec.load import apply, from_dict, load, loads, parse_settings, set_paths
+from rewardlab.spec.search import SearchRange, parse_search
+from rewardlab.spec.types import (
+    ACTIVATIONS,
+    INITIALISERS,
+    LAYERS,
+    LOSSES,
+    LR_SCHEDULES,
+    MEMORIES,
+    NETS,
+    OPTIMISERS,
+    UPDATE_TYPES,
+    VAR_SCHEDULES,
+    AgentSpec,
+    EnvSpec,
+    LossSpec,
+    LrScheduleSpec,
+    MemorySpec,
+    MetaSpec,
+    NetSpec,
+    OptimSpec,
+    Spec,
+    SpecError,
+    VarSpec,
+)
+
+__all__ = [
+    "ACTIVATIONS",
+    "INITIALISERS",
+    "LAYERS",
+    "LOSSES",
+    "LR_SCHEDULES",
+    "MEMORIES",
+    "NETS",
+    "OPTIMISERS",
+    "UPDATE_TYPES",
+    "VAR_SCHEDULES",
+    "AgentSpec",
+    "EnvSpec",
+    "LossSpec",
+    "LrScheduleSpec",
+    "MemorySpec",
+    "MetaSpec",
+    "NetSpec",
+    "OptimSpec",
+    "SearchRange",
+    "Spec",
+    "SpecError",
+    "VarSpec",
+    "apply",
+    "build",
+    "coerce",
+    "dump",
+    "find",
+    "folder",
+    "from_dict",
+    "load",
+    "loads",
+    "locate",
+    "names",
+    "near",
+    "parse_search",
+    "parse_settings",
+    "plain",
+    "schema_at",
+    "set_paths",
+    "to_yaml",
+    "unknown_key",
+]
