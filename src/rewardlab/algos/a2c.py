@@ -15,6 +15,7 @@ from rewardlab.maths.reduce import standardize
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.actor_critic import ActorCritic, ActorCriticOptimizer
+from rewardlab.nets.heads import action_distribution
 from rewardlab.spec import NetSpec, Spec
 
 
@@ -51,12 +52,16 @@ class ActorCriticAlgorithm(Algorithm):
         nets = ActorCritic.create(key, self.net_spec, self.critic_spec, self.observation, self.action)
         return ActorCriticState(nets, self.optimizer.init(nets), RunningStats.create(()), jnp.zeros((), jnp.int32))
 
+    def noise(self, key: PRNGKeyArray, steps: int) -> Array:
+        """For draws from π."""
+        return action_distribution(self.action).noise(key, self.noise_shape(steps))
+
     def act(
-        self, state: ActorCriticState, obs: Array, clock: Clock, key: PRNGKeyArray
+        self, state: ActorCriticState, obs: Array, clock: Clock, noise: Array
     ) -> tuple[Array, dict[str, Array]]:
         """A draw from π, and what was believed when it was drawn."""
         pi, value = state.nets(obs)
-        action = pi.sample(key)
+        action = pi.sample(noise)
         return action, {"log_prob": pi.log_prob(action), "value": value}
 
     def policy(self, state: ActorCriticState) -> ActorCritic:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from rewardlab.envs.base import Box, Space
+from rewardlab.envs.base import Box, Discrete, Space
 from rewardlab.memory.rollout import Transition
 from rewardlab.spec import Spec, build
 
@@ -29,10 +29,12 @@ Metrics = dict[str, Array]
 
 
 class Clock(NamedTuple):
-    """Where the run stands: learning iterations done, and frames seen (of one session)."""
+    """Where the run stands: learning iterations done, frames seen (of one session), and the frame from which memory
+    reaches back to now: 0, unless the run was resumed without its replay."""
 
     iteration: Int[Array, ""]
     frame: Int[Array, ""]
+    memory_start: Int[Array, ""]
 
 
 class Algorithm(eqx.Module):
@@ -56,6 +58,10 @@ class Algorithm(eqx.Module):
         """With networks, optimisers and memory of the spec; refuses what cannot work together."""
         return self
 
+    def noise_shape(self, steps: int) -> tuple[int, ...]:
+        """Of noise with a number per action: [steps, N, actions]."""
+        return steps, self.num_envs, self.action.n if isinstance(self.action, Discrete) else self.action.size
+
     def replace(self, **fields: Any) -> Self:
         """With some fields changed."""
         return dataclasses.replace(self, **fields)
@@ -69,7 +75,11 @@ class Algorithm(eqx.Module):
         """A fresh learner."""
         raise NotImplementedError
 
-    def act(self, state: State, obs: Array, clock: Clock, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+    def noise(self, key: PRNGKeyArray, steps: int) -> Any:
+        """The randomness of `steps` calls of `act`, drawn at once: arrays [steps, N, …]."""
+        raise NotImplementedError
+
+    def act(self, state: State, obs: Array, clock: Clock, noise: Any) -> tuple[Array, dict[str, Array]]:
         """Actions for a batch of observations while learning (exploring), and what `learn` wants kept of the moment."""
         raise NotImplementedError
 

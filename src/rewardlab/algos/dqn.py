@@ -12,14 +12,14 @@ from rewardlab.algos.base import Clock, Metrics, made, setting
 from rewardlab.algos.off_policy import OffPolicyAlgorithm, OffPolicyState
 from rewardlab.envs.base import Discrete
 from rewardlab.maths import advantage, loss
-from rewardlab.maths.distribution import boltzmann, epsilon_greedy
+from rewardlab.maths.distribution import Boltzmann, EpsilonGreedy
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import QNet
 from rewardlab.nets.optimizer import Optimizer
 from rewardlab.spec import Spec, SpecError
 
-EXPLORATION = {"epsilon_greedy": epsilon_greedy, "boltzmann": boltzmann}
+EXPLORATION: dict[str, type[EpsilonGreedy] | type[Boltzmann]] = {"epsilon_greedy": EpsilonGreedy, "boltzmann": Boltzmann}
 
 
 def check_q_learner(name: str, action: Any, action_policy: str) -> None:
@@ -61,12 +61,16 @@ class DQN(OffPolicyAlgorithm):
         net = QNet.create(key, self.net_spec, self.observation, self.action, dueling)
         return DQNLearner(net, net, self.optimizer.init(net), jnp.zeros((), jnp.int32))
 
+    def noise(self, key: PRNGKeyArray, steps: int) -> Array:
+        """For exploring."""
+        return EXPLORATION[self.action_policy].noise(key, self.noise_shape(steps))
+
     def act(
-        self, state: OffPolicyState, obs: Array, clock: Clock, key: PRNGKeyArray
+        self, state: OffPolicyState, obs: Array, clock: Clock, noise: Array
     ) -> tuple[Array, dict[str, Array]]:
         """ε-greedy, each environment by itself, or Boltzmann."""
         explore = EXPLORATION[self.action_policy]
-        return explore(key, state.learner.online(obs), self.explore_var_spec(clock.frame)), {}
+        return explore(state.learner.online(obs), self.explore_var_spec(clock.frame)).sample(noise), {}
 
     def next_value(self, learner: DQNLearner, next_obs: Array) -> Array:
         """The value of where the action led: by the target network; double DQN lets the online network choose."""

@@ -13,7 +13,7 @@ from rewardlab.envs.base import Discrete
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.replay import Replay
 from rewardlab.memory.rollout import Transition
-from rewardlab.spec import MemorySpec, NetSpec, Spec, SpecError
+from rewardlab.spec import MemorySpec, NetSpec, Spec, SpecError, build
 
 Learner = Any  # an algorithm's networks and optimisers
 
@@ -46,7 +46,9 @@ class OffPolicyAlgorithm(Algorithm):
             raise SpecError(
                 f"agent.memory.name is {memory.name!r}, but {type(self).__name__} learns from a Replay or a PrioritizedReplay"
             )
-        beta = memory.beta_spec or Schedule("linear_decay", 0.4, 1.0, 0.0, float(spec.env.max_frame))
+        beta = Schedule("linear_decay", 0.4, 1.0, 0.0, float(spec.env.max_frame))
+        if memory.beta_spec is not None:
+            beta = build(Schedule, memory.beta_spec, "agent.memory.beta_spec")
         return self.replace(memory_spec=memory, net_spec=spec.agent.net, beta_spec=beta)
 
     @property
@@ -84,8 +86,9 @@ class OffPolicyAlgorithm(Algorithm):
         self, state: OffPolicyState, rollout: Transition, clock: Clock, key: PRNGKeyArray
     ) -> tuple[OffPolicyState, Metrics]:
         """Remember, then learn, if it is time."""
-        memory = state.memory.add(rollout._replace(extras={}), clock.frame)
-        seen = clock.frame + self.horizon * self.num_envs
+        stored = clock.frame - clock.memory_start
+        memory = state.memory.add(rollout._replace(extras={}), stored)
+        seen = stored + self.horizon * self.num_envs
 
         def train(learner: Learner, rule: Any) -> tuple[Learner, Any, Metrics]:
             def one(carry: tuple[Learner, Any], i: Array) -> tuple[tuple[Learner, Any], Metrics]:
@@ -103,7 +106,7 @@ class OffPolicyAlgorithm(Algorithm):
                 return (learner, rule.update(index, error)), mean
 
             (learner, rule), metrics = jax.lax.scan(one, (learner, rule), jnp.arange(self.iterations))
-            return learner, rule, jax.tree.map(jnp.mean, metrics)
+            return learner, rule, jax.tree.map(jnp.nanmean, metrics)
 
         def wait(learner: Learner, rule: Any) -> tuple[Learner, Any, Metrics]:
             shapes = jax.eval_shape(train, learner, rule)[2]

@@ -26,9 +26,13 @@ class Random(Algorithm):
         """No state, but something to save."""
         return jnp.zeros(())
 
-    def act(self, state: State, obs: Array, clock: Clock, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+    def noise(self, key: PRNGKeyArray, steps: int) -> Array:
+        """A key per step."""
+        return jax.random.split(key, steps)
+
+    def act(self, state: State, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """Uniform actions."""
-        return self.play(state, obs, key), {}
+        return self.play(state, obs, noise), {}
 
     def learn(self, state: State, rollout: Transition, clock: Clock, key: PRNGKeyArray) -> tuple[State, Metrics]:
         """Nothing."""

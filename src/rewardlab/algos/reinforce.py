@@ -13,7 +13,7 @@ from rewardlab.maths import advantage, loss
 from rewardlab.maths.reduce import standardize
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
-from rewardlab.nets.heads import Actor
+from rewardlab.nets.heads import Actor, action_distribution
 from rewardlab.nets.optimizer import Optimizer
 from rewardlab.spec import NetSpec, Spec
 
@@ -57,11 +57,15 @@ class REINFORCE(Algorithm):
         actor = Actor.create(key, self.net_spec, self.observation, self.action)
         return ReinforceState(actor, self.optimizer.init(actor), jnp.zeros((), jnp.int32))
 
+    def noise(self, key: PRNGKeyArray, steps: int) -> Array:
+        """For draws from π."""
+        return action_distribution(self.action).noise(key, self.noise_shape(steps))
+
     def act(
-        self, state: ReinforceState, obs: Array, clock: Clock, key: PRNGKeyArray
+        self, state: ReinforceState, obs: Array, clock: Clock, noise: Array
     ) -> tuple[Array, dict[str, Array]]:
         """A draw from π."""
-        return state.actor(obs).sample(key), {}
+        return state.actor(obs).sample(noise), {}
 
     def learn(
         self, state: ReinforceState, rollout: Transition, clock: Clock, key: PRNGKeyArray

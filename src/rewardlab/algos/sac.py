@@ -15,7 +15,7 @@ from rewardlab.algos.off_policy import OffPolicyAlgorithm, OffPolicyState
 from rewardlab.envs.base import Discrete
 from rewardlab.maths import advantage, loss
 from rewardlab.memory.rollout import Transition
-from rewardlab.nets.heads import Actor, SquashedActor
+from rewardlab.nets.heads import Actor, SquashedActor, action_distribution
 from rewardlab.nets.mlp import MLP
 from rewardlab.nets.optimizer import Optimizer
 from rewardlab.spec import NetSpec, Spec
@@ -109,17 +109,16 @@ class SAC(OffPolicyAlgorithm):
         """The slow copies."""
         return critics
 
+    def noise(self, key: PRNGKeyArray, steps: int) -> Array:
+        """For draws from π."""
+        return action_distribution(self.action).noise(key, self.noise_shape(steps))
+
     def act(
-        self, state: OffPolicyState, obs: Array, clock: Clock, key: PRNGKeyArray
+        self, state: OffPolicyState, obs: Array, clock: Clock, noise: Array
     ) -> tuple[Array, dict[str, Array]]:
         """A draw from π, uniform before learning starts."""
-        n = obs.shape[0]
-        pi = state.learner.actor(obs)
-        if isinstance(self.action, Discrete):
-            action, uniform = pi.sample(key), jax.random.randint(key, (n,), 0, self.action.n)
-        else:
-            action = pi.sample_log_prob(key)[0]
-            uniform = jax.random.uniform(key, action.shape, minval=-1.0, maxval=1.0)
+        action = state.learner.actor(obs).sample(noise)
+        uniform = jnp.argmax(noise, axis=-1) if self.discrete else 2 * jax.scipy.stats.norm.cdf(noise) - 1
         return jnp.where(clock.frame < self.training_start_step, uniform, action), {}
 
     def critic_input(self, obs: Array, action: Array) -> Array:
@@ -139,7 +138,7 @@ class SAC(OffPolicyAlgorithm):
         pi = actor(obs)
         if self.discrete:
             return pi, jnp.zeros(()), jnp.zeros(())
-        return pi, *pi.sample_log_prob(key)
+        return pi, *pi.sample_log_prob(pi.noise(key, pi.mean.shape))
 
     def chosen(self, q: Array, action: Array) -> Array:
         """Of each critic's output [2, B, n], the value of the action taken."""

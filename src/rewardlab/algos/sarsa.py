@@ -54,16 +54,24 @@ class SARSA(Algorithm):
         net = QNet.create(key, self.net_spec, self.observation, self.action, self.net_spec.dueling)
         return SarsaState(net, self.optimizer.init(net), jnp.zeros((), jnp.int32))
 
-    def act(self, state: SarsaState, obs: Array, clock: Clock, key: PRNGKeyArray) -> tuple[Array, dict[str, Array]]:
+    def noise(self, key: PRNGKeyArray, steps: int) -> Array:
+        """For exploring."""
+        return EXPLORATION[self.action_policy].noise(key, self.noise_shape(steps))
+
+    def explore(self, q: Array, clock: Clock, noise: Array) -> Array:
         """ε-greedy, each environment by itself, or Boltzmann."""
-        return EXPLORATION[self.action_policy](key, state.net(obs), self.explore_var_spec(clock.frame)), {}
+        return EXPLORATION[self.action_policy](q, self.explore_var_spec(clock.frame)).sample(noise)
+
+    def act(self, state: SarsaState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
+        """An exploring action."""
+        return self.explore(state.net(obs), clock, noise), {}
 
     def learn(
         self, state: SarsaState, rollout: Transition, clock: Clock, key: PRNGKeyArray
     ) -> tuple[SarsaState, Metrics]:
         """One gradient step on the whole rollout."""
         q_next = state.net(rollout.next_obs)
-        drawn = EXPLORATION[self.action_policy](key, q_next, self.explore_var_spec(clock.frame))
+        drawn = self.explore(q_next, clock, self.noise(key, self.horizon))
         taken = jnp.concatenate([rollout.action[1:], drawn[-1:]])
         next_action = jnp.where(rollout.truncated, drawn, taken)
         next_value = jnp.take_along_axis(q_next, next_action[..., None], axis=-1)[..., 0]

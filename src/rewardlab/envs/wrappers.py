@@ -20,6 +20,14 @@ class VectorState(NamedTuple):
     steps: Int[Array, "N"]
 
 
+class EnvNoise(NamedTuple):
+    """What chance does in a step: a key, and the episode that begins if this one ends."""
+
+    step: PRNGKeyArray
+    fresh: State
+    fresh_obs: Array
+
+
 class VectorEnv(eqx.Module):
     """N copies of a JAX environment. An episode that ends is followed at once by a fresh one: `obs` is its first
     observation, `next_obs` the true last one of the old."""
@@ -43,18 +51,25 @@ class VectorEnv(eqx.Module):
         state = jax.vmap(self.env.reset)(jax.random.split(key, self.num_envs))
         return VectorState(state, jnp.zeros(self.num_envs, jnp.int32)), jax.vmap(self.env.observe)(state)
 
-    def step(self, vector: VectorState, action: Array, key: PRNGKeyArray) -> tuple[VectorState, TimeStep]:
-        """One step of each."""
+    def noise(self, key: PRNGKeyArray, steps: int) -> EnvNoise:
+        """The randomness of `steps` steps, drawn at once: a key per step and environment, and the fresh episodes that
+        stand ready should an old one end."""
         step_key, reset_key = jax.random.split(key)
-        keys = jax.random.split(step_key, self.num_envs)
-        state, reward, terminated = jax.vmap(self.env.step)(vector.state, action, keys)
+        keys = jax.random.split(reset_key, (steps, self.num_envs))
+        fresh = jax.vmap(jax.vmap(self.env.reset))(keys)
+        return EnvNoise(
+            jax.random.split(step_key, (steps, self.num_envs)), fresh, jax.vmap(jax.vmap(self.env.observe))(fresh)
+        )
+
+    def step(self, vector: VectorState, action: Array, noise: EnvNoise) -> tuple[VectorState, TimeStep]:
+        """One step of each."""
+        state, reward, terminated = jax.vmap(self.env.step)(vector.state, action, noise.step)
         steps = vector.steps + 1
         truncated = (steps >= self.max_t) & ~terminated
         done = terminated | truncated
-        fresh, fresh_obs = self.reset(reset_key)
         next_obs = jax.vmap(self.env.observe)(state)
-        state = jax.tree.map(lambda new, old: jnp.where(spread(done, old), new, old), fresh.state, state)
-        obs = jnp.where(spread(done, next_obs), fresh_obs, next_obs)
+        state = jax.tree.map(lambda new, old: jnp.where(spread(done, old), new, old), noise.fresh, state)
+        obs = jnp.where(spread(done, next_obs), noise.fresh_obs, next_obs)
         return VectorState(state, jnp.where(done, 0, steps)), TimeStep(obs, reward, terminated, truncated, next_obs)
 
 
@@ -68,25 +83,26 @@ class Tracker(NamedTuple):
 
     running: Float[Array, "N"]
     last: Float[Array, "N"]
-    episodes: Int[Array, ""]
+    episodes: Int[Array, "N"]
 
     @classmethod
     def create(cls, num_envs: int) -> Tracker:
         """No episode has ended yet: the last return is NaN."""
-        return cls(jnp.zeros(num_envs), jnp.full(num_envs, jnp.nan), jnp.zeros((), jnp.int32))
+        return cls(jnp.zeros(num_envs), jnp.full(num_envs, jnp.nan), jnp.zeros(num_envs, jnp.int32))
 
     def update(self, reward: Array, done: Array) -> Tracker:
         """After one step."""
         total = self.running + reward
-        episodes = self.episodes + jnp.sum(done, dtype=jnp.int32)
+        episodes = self.episodes + done
         return Tracker(jnp.where(done, 0.0, total), jnp.where(done, total, self.last), episodes)
 
     @property
-    def total_reward(self) -> Float[Array, ""]:
+    def total_reward(self) -> Float[Array, "*time"]:
         """The mean of the last returns, as the seeds log it: NaN before any episode has ended."""
         finished = ~jnp.isnan(self.last)
-        count = jnp.sum(finished)
-        return jnp.where(count > 0, jnp.sum(jnp.where(finished, self.last, 0.0)) / jnp.maximum(count, 1), jnp.nan)
+        count = jnp.sum(finished, axis=-1)
+        total = jnp.sum(jnp.where(finished, self.last, 0.0), axis=-1)
+        return jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.nan)
 
 
 class Lens(NamedTuple):

@@ -7,18 +7,21 @@ A loop does not log, plot or save. It advances, and what it has seen comes back 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Clock, Metrics
 from rewardlab.envs.base import TimeStep
+from rewardlab.experiment.device import session_mesh
 from rewardlab.envs.wrappers import Lens, LensSettings, Tracker, VectorEnv
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
@@ -99,6 +102,11 @@ class Plan:
         return steps[crossed & (after <= self.max_frame)]
 
 
+def strongly_typed(x: Array) -> Array:
+    """The same array with its dtype for good: a weakly typed one changes type in the first step, which compiles twice."""
+    return x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jax.lax.convert_element_type(x, x.dtype)
+
+
 class Session:
     """The pure functions of one session."""
 
@@ -123,11 +131,12 @@ class Session:
         recent = jnp.full(self.plan.window, jnp.nan)
         best = Best(jnp.asarray(-jnp.inf), jnp.zeros((), jnp.int32), policy, recent)
         tracker = Tracker.create(self.plan.num_envs)
-        return Runner(key, agent, env, self.lens.look(lens, obs), lens, tracker, best)
+        runner = Runner(key, agent, env, self.lens.look(lens, obs), lens, tracker, best)
+        return jax.tree.map(strongly_typed, runner)
 
-    def clock(self, iteration: Int[Array, ""]) -> Clock:
+    def clock(self, iteration: Int[Array, ""], memory_start: Int[Array, ""]) -> Clock:
         """The time at the start of an iteration."""
-        return Clock(iteration, iteration * self.plan.frames_per_iteration)
+        return Clock(iteration, iteration * self.plan.frames_per_iteration, memory_start)
 
     def keys(self, runner: Runner, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
         """The randomness of an iteration, for the rollout and for learning: a function of the session's key and time."""
@@ -161,69 +170,94 @@ class ScanLoop:
 
     capacity = 64  # segments whose output one call can hold
 
-    def __init__(self, spec: Spec, algorithm: Algorithm, env: VectorEnv) -> None:
+    def __init__(self, spec: Spec, algorithm: Algorithm, env: VectorEnv, sessions: int | None = None) -> None:
         self.algorithm, self.env = algorithm, env
         self.session = Session(spec, algorithm)
         self.plan = self.session.plan
-        self._start = eqx.filter_jit(eqx.filter_vmap(self._start_one, in_axes=(None, 0)))
-        self._advance = eqx.filter_jit(self._many_segments, donate="all-except-first")
+        self.memory_start = 0
+        self.mesh = session_mesh(sessions or spec.meta.max_session)
+        one, each, second = P(), P("sessions"), P(None, "sessions")
+        start = jax.vmap(self._start_one, in_axes=(None, 0))
+        self._start = jax.jit(self._spread(start, (one, each), each))
+        advance = self._spread(self._many_segments, (one, each, one, one, one), (each, second))
+        self._advance = jax.jit(advance, donate_argnums=1)
+
+    def _spread(self, function: Callable[..., Any], given: Any, result: Any) -> Callable[..., Any]:
+        """The function of all sessions, run for a share of them on each device."""
+        return jax.shard_map(function, mesh=self.mesh, in_specs=given, out_specs=result, check_vma=False)
 
     def start(self, keys: PRNGKeyArray) -> Runner:
         """Fresh sessions, one per key."""
         runner: Runner = self._start(self.algorithm, keys)
         return runner
 
+    def place(self, runner: Runner) -> Runner:
+        """A runner read from a checkpoint, laid out over the devices."""
+        placed: Runner = jax.device_put(runner, NamedSharding(self.mesh, P("sessions")))
+        return placed
+
     def advance(self, runner: Runner, segment: int, count: int) -> tuple[Runner, Seen]:
         """The sessions after `count` segments more, and what was seen: arrays [sessions, count, …]. The runner given is
         used up."""
-        done = runner, jnp.asarray(segment, jnp.int32), jnp.asarray(count, jnp.int32)
-        runner, seen = self._advance(self.algorithm, *done)
-        return runner, jax.tree.map(lambda x: np.asarray(x[:count]).swapaxes(0, 1), seen)
+        numbers = (jnp.asarray(n, jnp.int32) for n in (segment, count, self.memory_start))
+        runner, seen = self._advance(self.algorithm, runner, *numbers)
+        return runner, jax.tree.map(lambda x: np.asarray(x)[:count].swapaxes(0, 1), seen)
+
+    def freeze(self, runner: Runner) -> Runner:
+        """The runner as a checkpoint holds it: the environments' states are in it already."""
+        return runner
+
+    def thaw(self, runner: Runner) -> tuple[Runner, bool]:
+        """A runner from a checkpoint, and whether it goes on exactly as it would have."""
+        return self.place(runner), True
 
     def _start_one(self, algorithm: Algorithm, key: PRNGKeyArray) -> Runner:
         env, obs = self.env.reset(jax.random.fold_in(key, 2**31 - 1))
         return self.session.start(algorithm, key, env, obs)
 
-    def _iteration(self, algorithm: Algorithm, runner: Runner, iteration: Array) -> tuple[Runner, Seen]:
-        clock = self.session.clock(iteration)
+    def _iteration(
+        self, algorithm: Algorithm, runner: Runner, iteration: Array, memory_start: Array
+    ) -> tuple[Runner, Seen]:
+        clock = self.session.clock(iteration, memory_start)
         rollout_key, learn_key = self.session.keys(runner, iteration)
 
-        def one_step(runner: Runner, key: PRNGKeyArray) -> tuple[Runner, tuple[Transition, Array, Array]]:
-            act_key, env_key = jax.random.split(key)
-            action, extras = algorithm.act(runner.agent, runner.obs, clock, act_key)
-            env, step = self.env.step(runner.env, to_env_action(action, self.env.action), env_key)
+        def one_step(runner: Runner, noise: tuple[Any, Any]) -> tuple[Runner, tuple[Transition, Tracker]]:
+            action, extras = algorithm.act(runner.agent, runner.obs, clock, noise[0])
+            env, step = self.env.step(runner.env, to_env_action(action, self.env.action), noise[1])
             runner, transition = self.session.perceive(runner._replace(env=env), action, extras, step)
-            return runner, (transition, runner.tracker.total_reward, runner.tracker.episodes)
+            return runner, (transition, runner.tracker)
 
-        keys = jax.random.split(rollout_key, self.plan.horizon)
-        runner, (rollout, total_reward, episodes) = jax.lax.scan(one_step, runner, keys)
+        act_key, env_key = jax.random.split(rollout_key)
+        noise = algorithm.noise(act_key, self.plan.horizon), self.env.noise(env_key, self.plan.horizon)
+        runner, (rollout, tracker) = jax.lax.scan(one_step, runner, noise)
         agent, metrics = algorithm.learn(runner.agent, rollout, clock, learn_key)
-        return runner._replace(agent=agent), Seen(total_reward, episodes, metrics)
+        return runner._replace(agent=agent), Seen(tracker.total_reward, tracker.episodes.sum(-1), metrics)
 
-    def _segment(self, algorithm: Algorithm, runner: Runner, segment: Array) -> tuple[Runner, Seen]:
-        each_session = eqx.filter_vmap(self._iteration, in_axes=(None, 0, None))
+    def _segment(
+        self, algorithm: Algorithm, runner: Runner, segment: Array, memory_start: Array
+    ) -> tuple[Runner, Seen]:
+        each_session = jax.vmap(self._iteration, in_axes=(None, 0, None, None))
 
         def one(runner: Runner, i: Array) -> tuple[Runner, Seen]:
-            runner, seen = each_session(algorithm, runner, segment * self.plan.iterations + i)
-            return runner, seen
+            return each_session(algorithm, runner, segment * self.plan.iterations + i, memory_start)
 
         runner, seen = jax.lax.scan(one, runner, jnp.arange(self.plan.iterations))
         sessions = seen.episodes.shape[1]
         by_session = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1).reshape(sessions, -1), seen[:2])
         metrics = {name: jnp.nanmean(x, 0) for name, x in seen.metrics.items()}
         metrics["opt_step"] = seen.metrics["opt_step"][-1]
-        remember = eqx.filter_vmap(self.session.remember_best, in_axes=(None, 0, None))
+        remember = jax.vmap(self.session.remember_best, in_axes=(None, 0, None))
         return remember(algorithm, runner, segment), Seen(*by_session, metrics)
 
     def _many_segments(
-        self, algorithm: Algorithm, runner: Runner, first: Array, count: Array
+        self, algorithm: Algorithm, runner: Runner, first: Array, count: Array, memory_start: Array
     ) -> tuple[Runner, Seen]:
-        shapes = jax.eval_shape(partial(self._segment, algorithm), runner, first)[1]
+        shapes = jax.eval_shape(self._segment, algorithm, runner, first, memory_start)[1]
         buffer = jax.tree.map(lambda s: jnp.zeros((self.capacity, *s.shape), s.dtype), shapes)
 
         def body(i: Array, carry: tuple[Runner, Seen]) -> tuple[Runner, Seen]:
             runner, buffer = carry
-            runner, seen = self._segment(algorithm, runner, first + i)
+            runner, seen = self._segment(algorithm, runner, first + i, memory_start)
             write = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
             return runner, jax.tree.map(lambda b, x: write(b, x), buffer, seen)
 

@@ -1,4 +1,8 @@
-"""The distributions that policies are made of."""
+"""The distributions that policies are made of.
+
+A draw is a function of noise that was drawn before, so that a loop can draw the noise of a whole rollout at once: drawing
+it step by step is most of the cost of a step in a small environment.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,14 @@ class Categorical(NamedTuple):
         """Normalised logits."""
         return jax.nn.log_softmax(self.logits)
 
-    def sample(self, key: PRNGKeyArray) -> Array:
+    @staticmethod
+    def noise(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """What `sample` needs: Gumbel noise shaped as the logits."""
+        return jax.random.gumbel(key, shape)
+
+    def sample(self, noise: Array) -> Array:
         """One draw (the Gumbel maximum)."""
-        return jax.random.categorical(key, self.logits)
+        return jnp.argmax(self.logits + noise, axis=-1)
 
     def log_prob(self, action: Array) -> Array:
         """log π(a)."""
@@ -47,9 +56,14 @@ class Normal(NamedTuple):
     mean: Array
     log_std: Array
 
-    def sample(self, key: PRNGKeyArray) -> Array:
+    @staticmethod
+    def noise(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """What `sample` needs: standard normal noise shaped as the mean."""
+        return jax.random.normal(key, shape)
+
+    def sample(self, noise: Array) -> Array:
         """One draw, differentiable in mean and log_std."""
-        return self.mean + jnp.exp(self.log_std) * jax.random.normal(key, self.mean.shape)
+        return self.mean + jnp.exp(self.log_std) * noise
 
     def log_prob(self, action: Array) -> Array:
         """Σ log N(a; mean, std)."""
@@ -72,10 +86,16 @@ class TanhNormal(NamedTuple):
     mean: Array
     log_std: Array
 
-    def sample_log_prob(self, key: PRNGKeyArray) -> tuple[Array, Array]:
+    noise = Normal.noise
+
+    def sample(self, noise: Array) -> Array:
+        """One draw."""
+        return self.sample_log_prob(noise)[0]
+
+    def sample_log_prob(self, noise: Array) -> tuple[Array, Array]:
         """One draw and its log-probability, both differentiable."""
         gaussian = Normal(self.mean, self.log_std)
-        u = gaussian.sample(key)
+        u = gaussian.sample(noise)
         # log(1 − tanh²u) written so that it does not overflow
         correction = 2 * (jnp.log(2.0) - u - jax.nn.softplus(-2 * u))
         return jnp.tanh(u), gaussian.log_prob(u) - jnp.sum(correction, axis=-1)
@@ -85,14 +105,31 @@ class TanhNormal(NamedTuple):
         return jnp.tanh(self.mean)
 
 
-def epsilon_greedy(key: PRNGKeyArray, q: Array, epsilon: Array) -> Array:
+class EpsilonGreedy(NamedTuple):
     """The best action, or with probability ε a uniform one; each row of `q` throws its own dice."""
-    explore_key, action_key = jax.random.split(key)
-    random_action = jax.random.randint(action_key, q.shape[:-1], 0, q.shape[-1])
-    explore = jax.random.uniform(explore_key, q.shape[:-1]) < epsilon
-    return jnp.where(explore, random_action, jnp.argmax(q, axis=-1))
+
+    q: Array
+    epsilon: Array
+
+    @staticmethod
+    def noise(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """What `sample` needs: a die per row, and one per action to choose among them."""
+        return jax.random.uniform(key, (*shape[:-1], shape[-1] + 1))
+
+    def sample(self, noise: Array) -> Array:
+        """One draw per row."""
+        explore = noise[..., 0] < self.epsilon
+        return jnp.argmax(jnp.where(explore[..., None], noise[..., 1:], self.q), axis=-1)
 
 
-def boltzmann(key: PRNGKeyArray, q: Array, temperature: Array) -> Array:
-    """A draw from softmax(Q / τ)."""
-    return Categorical(q / temperature).sample(key)
+class Boltzmann(NamedTuple):
+    """softmax(Q / τ)."""
+
+    q: Array
+    temperature: Array
+
+    noise = Categorical.noise
+
+    def sample(self, noise: Array) -> Array:
+        """One draw per row."""
+        return Categorical(self.q / self.temperature).sample(noise)

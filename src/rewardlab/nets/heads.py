@@ -14,6 +14,11 @@ from rewardlab.spec import NetSpec
 LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0
 
 
+def action_distribution(action: Space) -> type[Categorical] | type[Normal]:
+    """What a policy over these actions draws from."""
+    return Categorical if isinstance(action, Discrete) else Normal
+
+
 class Actor(eqx.Module):
     """π(·|s): Categorical for discrete actions, a Gaussian with a free log-deviation for continuous ones."""
 

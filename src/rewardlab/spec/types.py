@@ -94,6 +94,9 @@ class NetSpec:
     update_frequency: int = 1
     polyak_coef: float = 0.005
 
+    def __hash__(self) -> int:
+        return hash(repr(self))  # mappings do not hash, and a network's spec is a static part of compiled programs
+
 
 @dataclass(frozen=True)
 class MemorySpec:

@@ -1,0 +1,36 @@
+"""What a trial runs on: the compilation cache, and the devices that its sessions are spread over."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+from jax.sharding import Mesh
+
+DEFAULT_CACHE = Path("~/.cache/rewardlab/xla")
+
+
+def prepare(cache: Path | None = None) -> None:
+    """Call once, before anything touches JAX: compiled programs are kept, and a CPU counts as one device per core.
+
+    One program of small matrices keeps one core busy, however many there are; two programs keep two.
+    """
+    jax.config.update("jax_compilation_cache_dir", str((cache or DEFAULT_CACHE).expanduser()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    try:
+        jax.config.update("jax_num_cpu_devices", available_cores())
+    except RuntimeError:
+        return  # JAX is running already, in a person's own program: then with the devices it has
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def session_mesh(sessions: int) -> Mesh:
+    """As many devices as divide the sessions evenly."""
+    devices = jax.local_devices()
+    count = max(n for n in range(1, len(devices) + 1) if sessions % n == 0)
+    return jax.make_mesh((count,), ("sessions",), devices=devices[:count], axis_types=(jax.sharding.AxisType.Auto,))
