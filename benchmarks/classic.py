@@ -19,7 +19,7 @@ from typing import Any
 
 from matmul_bound import share_of_bound
 from peers.contestants import ALL_TASKS, BENCHMARKS, CONTESTANTS, MEASURED_SHARE, Contestant
-from peers.race import RunFailed, run_one, run_side_by_side
+from peers.race import ContestantError, run_one_program, run_processes
 from peers.settings import FULL_FRAMES
 
 Results = dict[str, dict[str, dict[str, Any]]]
@@ -50,9 +50,9 @@ def run_contestant(
     command = [str(python), str(contestant.script), "--task", task, "--frames", str(frames), *contestant.options]
     first_seed = repeat * sessions
     if contestant.one_program:
-        return run_one([*command, "--sessions", str(sessions), "--seed", str(first_seed)])
+        return run_one_program([*command, "--sessions", str(sessions), "--seed", str(first_seed)])
     commands = [[*command, "--seed", str(first_seed + session)] for session in range(sessions)]
-    return run_one(commands[0]) if sessions == 1 else run_side_by_side(commands)
+    return run_processes(commands)
 
 
 def run_all(contestants: list[Contestant], arguments: argparse.Namespace) -> Results:
@@ -72,7 +72,7 @@ def run_all(contestants: list[Contestant], arguments: argparse.Namespace) -> Res
             try:
                 cell["repeats"].append(run_contestant(contestant, task, sessions, repeat, arguments))
                 said = f"{cell['repeats'][-1]['fps']:,.0f} frames/s"
-            except RunFailed as failure:
+            except ContestantError as failure:
                 cell["errors"].append(str(failure))
                 said = f"failed: {failure}"
             print(f"repeat {repeat + 1}: {task} {contestant.name} ×{sessions}: {said}", file=sys.stderr, flush=True)

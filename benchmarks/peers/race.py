@@ -10,20 +10,23 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 TIME_LIMIT = 1800.0
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-class RunFailed(Exception):
+class ContestantError(Exception):
     """A contestant's process ended without its JSON line."""
 
 
-def run_one(command: list[str]) -> dict[str, Any]:
+def run_one_program(command: list[str]) -> dict[str, Any]:
+    """All its sessions are in it, and so are all the cores, if it knows how to use them."""
     return combined(_race([command], environment=dict(os.environ)))
 
 
-def run_side_by_side(commands: list[list[str]]) -> dict[str, Any]:
-    """One thread each, since together they already fill the cores."""
-    together = [[*command, "--threads", "1", "--barrier"] for command in commands]
+def run_processes(commands: list[list[str]]) -> dict[str, Any]:
+    """One PyTorch thread each: several fill the cores together, and for one alone, beside other work on the machine,
+    two spinning threads were seen to cost a factor of 30."""
+    barrier = ["--barrier"] if len(commands) > 1 else []
+    together = [[*command, "--threads", "1", *barrier] for command in commands]
     return combined(_race(together, environment=dict(os.environ) | ONE_THREAD))
 
 
@@ -87,9 +90,9 @@ def _json_line(process: subprocess.Popen[str], errors: IO[str]) -> dict[str, Any
     return json.loads(last)
 
 
-def _failure(process: subprocess.Popen[str], errors: IO[str]) -> RunFailed:
+def _failure(process: subprocess.Popen[str], errors: IO[str]) -> ContestantError:
     process.kill()
     process.wait()
     errors.seek(0)
     said = errors.read().strip().splitlines() or ["nothing on stderr"]
-    return RunFailed(f"exit status {process.returncode}: {said[-1]}")
+    return ContestantError(f"exit status {process.returncode}: {said[-1]}")

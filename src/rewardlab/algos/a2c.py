@@ -56,9 +56,7 @@ class ActorCriticAlgorithm(Algorithm):
         """For draws from π."""
         return action_distribution(self.action).noise(key, self.noise_shape(steps))
 
-    def act(
-        self, state: ActorCriticState, obs: Array, clock: Clock, noise: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def act(self, state: ActorCriticState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """A draw from π, and what was believed when it was drawn."""
         pi, value = state.nets(obs)
         action = pi.sample(noise)
@@ -146,5 +144,3 @@ class A2C(ActorCriticAlgorithm):
         nets, optimizer, norm = self.optimizer.step(state.nets, grads, state.optimizer, clock.frame)
         state = ActorCriticState(nets, optimizer, returns, state.opt_step + 1)
         return state, self.metrics(state, clock, loss=total, grad_norm=norm, **parts)
-
-

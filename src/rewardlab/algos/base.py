@@ -1,14 +1,15 @@
 """What an algorithm is: pure functions over its own state, driven by a loop it knows nothing of.
 
-The fields of an algorithm are the keys of a spec's `agent.algorithm`. Numbers that a search may vary are array leaves, so
-that a population of trials is one compiled program; sizes and names are static. One session is written; the trial maps
-over sessions. The clock is the same for all sessions and is never mapped: what depends on it alone stays a plain branch.
+The fields of an algorithm are the keys of a spec's `agent.algorithm`. Numbers that a search may vary are array leaves,
+so that a population of trials is one compiled program; sizes and names are static. One session is written; the trial
+maps over sessions. The clock is the same for all sessions and is never mapped: what depends on it alone stays a plain
+branch.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import equinox as eqx
 import jax
@@ -17,7 +18,8 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from rewardlab.envs.base import Box, Discrete, Space
 from rewardlab.memory.rollout import Transition
-from rewardlab.spec import Spec, build
+from rewardlab.nets.mlp import body_layers
+from rewardlab.spec import Spec, SpecError, build
 
 # what is not a key of the spec's `agent.algorithm` but made from the rest of it
 made: Any = lambda **kw: eqx.field(default=None, metadata={"spec": False}, **kw)  # noqa: E731
@@ -26,6 +28,7 @@ setting: Any = lambda default: eqx.field(default=default, static=True)  # noqa: 
 State = Any
 Policy = Any  # what is needed to act and no more: it is what a best checkpoint holds
 Metrics = dict[str, Array]
+A = TypeVar("A", bound="Algorithm")
 
 
 class Clock(NamedTuple):
@@ -41,6 +44,7 @@ class Algorithm(eqx.Module):
     """The contract, with what all of them share."""
 
     on_policy: ClassVar[bool]
+    critic_keeps_statistics: ClassVar[bool] = False  # so that batch renorm can be in the critic's net
 
     name: str = setting("")
     observation: Box = made(static=True)
@@ -50,9 +54,20 @@ class Algorithm(eqx.Module):
     @classmethod
     def from_spec(cls, spec: Spec, observation: Box, action: Space) -> Self:
         """The algorithm of a checked spec, in an environment with these spaces."""
+        cls.check_nets(spec)
         algorithm = build(cls, spec.agent.algorithm, "agent.algorithm")
         algorithm = algorithm.replace(observation=observation, action=action, num_envs=spec.env.num_envs)
         return floats_to_arrays(algorithm.assemble(spec))
+
+    @classmethod
+    def check_nets(cls, spec: Spec) -> None:
+        """Refuses batch renorm where nothing keeps its running statistics."""
+        for where, net in (("agent.net", spec.agent.net), ("agent.critic_net", spec.agent.critic_net)):
+            kept = cls.critic_keeps_statistics and where == "agent.critic_net"
+            if net is not None and not kept and any("batch_renorm" in layer for layer in body_layers(net)):
+                raise SpecError(
+                    f"{where} has batch_renorm, which works in the critic_net of CrossQ only; take layer_norm here"
+                )
 
     def assemble(self, spec: Spec) -> Self:
         """With networks, optimisers and memory of the spec; refuses what cannot work together."""
@@ -96,6 +111,7 @@ class Algorithm(eqx.Module):
         raise NotImplementedError
 
 
-def floats_to_arrays(algorithm: Any) -> Any:
+def floats_to_arrays(algorithm: A) -> A:
     """Python floats become array leaves: traced, not compiled in."""
-    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32) if isinstance(x, float) else x, algorithm)
+    made: A = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32) if isinstance(x, float) else x, algorithm)
+    return made

@@ -20,6 +20,7 @@ from rewardlab.spec import Spec
 class CrossQ(SAC):
     """Critics without batch renorm in their spec get it before each activation."""
 
+    critic_keeps_statistics = True
     policy_delay: int = setting(3)
 
     def assemble(self, spec: Spec) -> Self:
@@ -52,4 +53,5 @@ class CrossQ(SAC):
 
     def judge(self, learner: SACLearner, critics: Critics, obs: Array, action: Array) -> Array:
         """By the running statistics."""
-        return jax.vmap(lambda c, s: c(self.critic_input(obs, action), s))(critics, learner.stats)
+        q: Array = jax.vmap(lambda c, s: c(self.critic_input(obs, action), s))(critics, learner.stats)
+        return q

@@ -19,7 +19,10 @@ from rewardlab.nets.heads import QNet
 from rewardlab.nets.optimizer import Optimizer
 from rewardlab.spec import Spec, SpecError
 
-EXPLORATION: dict[str, type[EpsilonGreedy] | type[Boltzmann]] = {"epsilon_greedy": EpsilonGreedy, "boltzmann": Boltzmann}
+EXPLORATION: dict[str, type[EpsilonGreedy] | type[Boltzmann]] = {
+    "epsilon_greedy": EpsilonGreedy,
+    "boltzmann": Boltzmann,
+}
 
 
 def check_q_learner(name: str, action: Any, action_policy: str) -> None:
@@ -27,7 +30,8 @@ def check_q_learner(name: str, action: Any, action_policy: str) -> None:
     if not isinstance(action, Discrete):
         raise SpecError(f"{name} needs discrete actions; for continuous ones take PPO, SAC or CrossQ")
     if action_policy not in EXPLORATION:
-        raise SpecError(f"agent.algorithm.action_policy {action_policy!r} is unknown; there are {', '.join(EXPLORATION)}")
+        known = ", ".join(EXPLORATION)
+        raise SpecError(f"agent.algorithm.action_policy {action_policy!r} is unknown; there are {known}")
 
 
 class DQNLearner(NamedTuple):
@@ -46,6 +50,7 @@ class DQN(OffPolicyAlgorithm):
     double: ClassVar[bool] = False
     dueling: ClassVar[bool] = False
 
+    action: Discrete = made(static=True)
     action_policy: str = setting("epsilon_greedy")
     explore_var_spec: Schedule = Schedule("linear_decay", 1.0, 0.05, 0.0, 10_000.0)
     optimizer: Optimizer = made()
@@ -65,9 +70,7 @@ class DQN(OffPolicyAlgorithm):
         """For exploring."""
         return EXPLORATION[self.action_policy].noise(key, self.noise_shape(steps))
 
-    def act(
-        self, state: OffPolicyState, obs: Array, clock: Clock, noise: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def act(self, state: OffPolicyState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """ε-greedy, each environment by itself, or Boltzmann."""
         explore = EXPLORATION[self.action_policy]
         return explore(state.learner.online(obs), self.explore_var_spec(clock.frame)).sample(noise), {}
@@ -102,11 +105,13 @@ class DQN(OffPolicyAlgorithm):
         """The target network after a step of the online one."""
         if self.net_spec.update_type == "polyak":
             rate = self.net_spec.polyak_coef
-            return jax.tree.map(lambda slow, fast: slow + rate * (fast - slow), target, online)
+            moved: QNet = jax.tree.map(lambda slow, fast: slow + rate * (fast - slow), target, online)
+            return moved
         period, span = self.net_spec.update_frequency, self.horizon * self.num_envs
         is_last = (count + 1) % (self.iterations * self.training_batch_iter) == 0
         due = is_last & ((clock.frame + span) // period > clock.frame // period)
-        return jax.lax.cond(due, lambda: online, lambda: target)
+        kept: QNet = jax.lax.cond(due, lambda: online, lambda: target)
+        return kept
 
     def log(self, learner: DQNLearner, clock: Clock) -> Metrics:
         """Progress, exploration, learning rate."""
@@ -115,7 +120,8 @@ class DQN(OffPolicyAlgorithm):
 
     def policy(self, state: OffPolicyState) -> QNet:
         """The online network."""
-        return state.learner.online
+        online: QNet = state.learner.online
+        return online
 
     def play(self, policy: QNet, obs: Array, key: PRNGKeyArray) -> Array:
         """The best action."""

@@ -44,7 +44,8 @@ class OffPolicyAlgorithm(Algorithm):
         memory = spec.agent.memory
         if memory.name not in ("Replay", "PrioritizedReplay"):
             raise SpecError(
-                f"agent.memory.name is {memory.name!r}, but {type(self).__name__} learns from a Replay or a PrioritizedReplay"
+                f"agent.memory.name is {memory.name!r}, "
+                f"but {type(self).__name__} learns from a Replay or a PrioritizedReplay"
             )
         beta = Schedule("linear_decay", 0.4, 1.0, 0.0, float(spec.env.max_frame))
         if memory.beta_spec is not None:
@@ -68,16 +69,16 @@ class OffPolicyAlgorithm(Algorithm):
     def update(
         self, learner: Learner, batch: Transition, weight: Array, clock: Clock, count: Array, key: PRNGKeyArray
     ) -> tuple[Learner, Array, Metrics]:
-        """One gradient step on a batch: the learner, the error of each transition, metrics. `count` numbers the steps."""
+        """Step `count` on a batch: the learner, the error of each transition, metrics."""
         raise NotImplementedError
 
     def init(self, key: PRNGKeyArray) -> OffPolicyState:
         """A fresh learner with an empty memory."""
-        discrete = isinstance(self.action, Discrete)
         number = jnp.zeros(())
         flag = jnp.zeros((), bool)
         obs = jnp.zeros(self.observation.shape, self.observation.dtype)
-        action = jnp.zeros((), jnp.int32) if discrete else jnp.zeros(self.action.size)
+        space = self.action
+        action = jnp.zeros((), jnp.int32) if isinstance(space, Discrete) else jnp.zeros(space.size)
         example = Transition(obs, action, number, flag, flag, obs, {})
         memory = Replay.create(example, self.memory_spec, self.horizon * self.num_envs)
         return OffPolicyState(self.init_learner(key), memory)
@@ -102,7 +103,7 @@ class OffPolicyAlgorithm(Algorithm):
                     each = jax.random.fold_in(update_key, j)
                     learner, error, more = self.update(learner, batch, weight, clock, count, each)
                     metrics.append(more)
-                mean = jax.tree.map(lambda *xs: sum(xs) / len(xs), *metrics)
+                mean = jax.tree.map(lambda *xs: jnp.nanmean(jnp.stack(xs)), *metrics)
                 return (learner, rule.update(index, error)), mean
 
             (learner, rule), metrics = jax.lax.scan(one, (learner, rule), jnp.arange(self.iterations))

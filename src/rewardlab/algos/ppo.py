@@ -59,7 +59,9 @@ class PPO(ActorCriticAlgorithm):
         order = jax.vmap(lambda k: jax.random.permutation(k, size)[: count * self.minibatch_size])(keys)
         order = order.reshape(self.training_epoch * count, self.minibatch_size)
 
-        def minibatch(carry: tuple[ActorCriticState, Array], index: Array) -> tuple[tuple[ActorCriticState, Array], Metrics]:
+        def minibatch(
+            carry: tuple[ActorCriticState, Array], index: Array
+        ) -> tuple[tuple[ActorCriticState, Array], Metrics]:
             state, stopped = carry
             batch = jax.tree.map(lambda x: x[index], flat)
             grads, metrics = jax.grad(self.objective, has_aux=True)(state.nets, batch, clock)

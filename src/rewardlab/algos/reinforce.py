@@ -61,9 +61,7 @@ class REINFORCE(Algorithm):
         """For draws from π."""
         return action_distribution(self.action).noise(key, self.noise_shape(steps))
 
-    def act(
-        self, state: ReinforceState, obs: Array, clock: Clock, noise: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def act(self, state: ReinforceState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """A draw from π."""
         return state.actor(obs).sample(noise), {}
 

@@ -82,10 +82,13 @@ class SAC(OffPolicyAlgorithm):
     def init_learner(self, key: PRNGKeyArray) -> SACLearner:
         """Fresh networks; the target critics start as the critics."""
         actor_key, critic_key = jax.random.split(key)
-        kind = Actor if self.discrete else SquashedActor
-        actor = kind.create(actor_key, self.net_spec, self.observation, self.action)
-        n_in = self.observation.size + (0 if self.discrete else self.action.size)
-        n_out = self.action.n if isinstance(self.action, Discrete) else 1
+        actor: Actor | SquashedActor
+        if isinstance(self.action, Discrete):
+            actor = Actor.create(actor_key, self.net_spec, self.observation, self.action)
+            n_in, n_out = self.observation.size, self.action.n
+        else:
+            actor = SquashedActor.create(actor_key, self.net_spec, self.observation, self.action)
+            n_in, n_out = self.observation.size + self.action.size, 1
 
         def critic(k: PRNGKeyArray) -> MLP:
             return MLP.create(k, self.critic_spec, n_in, n_out, self.critic_spec.critic_init_std)
@@ -113,9 +116,7 @@ class SAC(OffPolicyAlgorithm):
         """For draws from π."""
         return action_distribution(self.action).noise(key, self.noise_shape(steps))
 
-    def act(
-        self, state: OffPolicyState, obs: Array, clock: Clock, noise: Array
-    ) -> tuple[Array, dict[str, Array]]:
+    def act(self, state: OffPolicyState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """A draw from π, uniform before learning starts."""
         action = state.learner.actor(obs).sample(noise)
         uniform = jnp.argmax(noise, axis=-1) if self.discrete else 2 * jax.scipy.stats.norm.cdf(noise) - 1
@@ -167,7 +168,8 @@ class SAC(OffPolicyAlgorithm):
 
     def judge(self, learner: SACLearner, critics: Critics, obs: Array, action: Array) -> Array:
         """Both critics' values [2, B, n] while the actor learns."""
-        return jax.vmap(lambda c: c(self.critic_input(obs, action)))(critics)
+        q: Array = jax.vmap(lambda c: c(self.critic_input(obs, action)))(critics)
+        return q
 
     def actor_loss(
         self, actor: Any, learner: SACLearner, critics: Critics, batch: Transition, key: PRNGKeyArray
@@ -236,6 +238,6 @@ class SAC(OffPolicyAlgorithm):
         """The actor."""
         return state.learner.actor
 
-    def play(self, policy: Any, obs: Array, key: PRNGKeyArray) -> Array:
+    def play(self, policy: Actor | SquashedActor, obs: Array, key: PRNGKeyArray) -> Array:
         """The likeliest action."""
         return policy(obs).mode()

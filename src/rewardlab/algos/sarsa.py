@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Clock, Metrics, made, setting
 from rewardlab.algos.dqn import EXPLORATION, check_q_learner
+from rewardlab.envs.base import Discrete
 from rewardlab.maths import advantage, loss
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
@@ -27,10 +28,11 @@ class SarsaState(NamedTuple):
 
 
 class SARSA(Algorithm):
-    """One gradient step per rollout of `training_frequency` vector steps. At a time limit and at the rollout's end, where
-    the next action was not taken from where this one led, it is drawn there from the same exploring policy."""
+    """One gradient step per rollout of `training_frequency` vector steps. At a time limit and at the rollout's end,
+    where the next action was not taken from where this one led, it is drawn there from the same exploring policy."""
 
     on_policy = True
+    action: Discrete = made(static=True)
     gamma: float | Array = 0.99
     training_frequency: int = setting(32)
     action_policy: str = setting("epsilon_greedy")

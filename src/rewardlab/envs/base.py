@@ -44,11 +44,20 @@ class JaxEnv(Protocol):
     """
 
     @property
-    def observation(self) -> Box: ...
+    def observation(self) -> Box:
+        """What it shows."""
+        ...
+
     @property
-    def action(self) -> Space: ...
+    def action(self) -> Space:
+        """What it takes."""
+        ...
+
     @property
-    def max_episode_steps(self) -> int: ...
+    def max_episode_steps(self) -> int:
+        """Its time limit, unless a spec's `env.max_t` sets another."""
+        ...
+
     def reset(self, key: PRNGKeyArray) -> State:
         """A fresh state."""
         ...

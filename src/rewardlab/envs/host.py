@@ -69,12 +69,12 @@ class HostEnv:
         except SpecError:
             self.close()
             raise
-        self._seeds: list[int] | None = [int(s) for s in np.random.SeedSequence(seed).generate_state(num_envs)]
+        self._seeds: list[int] | None = self._seeds_from(seed)
         self._obs = np.zeros((num_envs, *self.observation.shape), self.observation.dtype)
 
-    def reset(self) -> Array:
-        """Begin an episode in every copy; the first observations."""
-        raw, _ = self._vector.reset(seed=self._seeds)
+    def reset(self, seed: int | None = None) -> Array:
+        """Begin an episode in every copy, with its generators seeded anew if asked; the first observations."""
+        raw, _ = self._vector.reset(seed=self._seeds if seed is None else self._seeds_from(seed))
         self._seeds = None
         self._obs = self._read(raw)
         return self._obs
@@ -119,6 +119,9 @@ class HostEnv:
     def close(self) -> None:
         """End the copies and their processes."""
         self._vector.close()
+
+    def _seeds_from(self, seed: int) -> list[int]:
+        return [int(word) for word in np.random.SeedSequence(seed).generate_state(self.num_envs)]
 
     def _read(self, raw: Array) -> Array:
         """Our own contiguous copy of what the environments show."""

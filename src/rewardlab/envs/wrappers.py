@@ -17,7 +17,7 @@ class VectorState(NamedTuple):
     """The states of N environments and how far each is into its episode."""
 
     state: State
-    steps: Int[Array, "N"]
+    steps: Int[Array, " N"]
 
 
 class EnvNoise(NamedTuple):
@@ -81,9 +81,9 @@ def spread(flags: Array, like: Array) -> Array:
 class Tracker(NamedTuple):
     """The unclipped, undiscounted return of each environment's running episode and of its last finished one."""
 
-    running: Float[Array, "N"]
-    last: Float[Array, "N"]
-    episodes: Int[Array, "N"]
+    running: Float[Array, " N"]
+    last: Float[Array, " N"]
+    episodes: Int[Array, " N"]
 
     @classmethod
     def create(cls, num_envs: int) -> Tracker:
@@ -110,7 +110,7 @@ class Lens(NamedTuple):
 
     obs: RunningStats | None
     reward: RunningStats | None
-    discounted: Float[Array, "N"] | None
+    discounted: Float[Array, " N"] | None
 
 
 class LensSettings(NamedTuple):

@@ -118,6 +118,17 @@ def read_meta(path: Path) -> Meta:
         raise record_error(path, error, "read") from error
 
 
+def blank_arrays(path: Path, name: str) -> dict[str, NDArray[Any]]:
+    """Arrays, not filled, of what a file holds in the dictionary of a name: a template where only the file knows."""
+    try:
+        with path.open("rb") as file:
+            tensors = _read_header(path, file).tensors
+    except OSError as error:
+        raise record_error(path, error, "read") from error
+    start = f"{name}."
+    return {key.removeprefix(start): np.empty(shape, dtype) for key, dtype, shape in tensors if key.startswith(start)}
+
+
 def _is_state(leaf: Any) -> bool:
     return (hasattr(leaf, "dtype") and hasattr(leaf, "shape")) or isinstance(leaf, bool | int | float)
 

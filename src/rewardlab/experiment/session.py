@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -205,6 +206,10 @@ class ScanLoop:
 
     def freeze(self, runner: Runner) -> Runner:
         """The runner as a checkpoint holds it: the environments' states are in it already."""
+        return runner
+
+    def template(self, runner: Runner, path: Path) -> Runner:
+        """What a checkpoint is loaded into."""
         return runner
 
     def thaw(self, runner: Runner) -> tuple[Runner, bool]:

@@ -74,7 +74,7 @@ def n_step_return(
     T = reward.shape[0]
     total, bootstrap = jnp.zeros_like(reward), jnp.zeros_like(reward)
     alive = jnp.ones_like(reward)  # 1 while the window starting at t has not met an end
-    discount = 1.0
+    discount: Array | float = 1.0
     for k in range(min(n, T)):
         at = jnp.minimum(jnp.arange(T) + k, T - 1)
         inside = (jnp.arange(T) + k < T).reshape((T,) + (1,) * (reward.ndim - 1))

@@ -1,7 +1,7 @@
 """The distributions that policies are made of.
 
-A draw is a function of noise that was drawn before, so that a loop can draw the noise of a whole rollout at once: drawing
-it step by step is most of the cost of a step in a small environment.
+A draw is a function of noise that was drawn before, so that a loop can draw the noise of a whole rollout at once:
+drawing it step by step is most of the cost of a step in a small environment.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ class TanhNormal(NamedTuple):
     mean: Array
     log_std: Array
 
-    noise = Normal.noise
+    @staticmethod
+    def noise(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """What `sample` needs: standard normal noise shaped as the mean."""
+        return jax.random.normal(key, shape)
 
     def sample(self, noise: Array) -> Array:
         """One draw."""
@@ -128,7 +131,10 @@ class Boltzmann(NamedTuple):
     q: Array
     temperature: Array
 
-    noise = Categorical.noise
+    @staticmethod
+    def noise(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """What `sample` needs: Gumbel noise shaped as the action values."""
+        return jax.random.gumbel(key, shape)
 
     def sample(self, noise: Array) -> Array:
         """One draw per row."""

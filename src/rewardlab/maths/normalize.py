@@ -11,7 +11,7 @@ from jaxtyping import Array
 class RunningStats(NamedTuple):
     """Mean and variance of everything seen so far (Chan, Golub and LeVeque's parallel update)."""
 
-    count: Array
+    seen: Array  # not `count`, which is a method of every tuple
     mean: Array
     var: Array
 
@@ -23,9 +23,9 @@ class RunningStats(NamedTuple):
     def update(self, batch: Array) -> RunningStats:
         """With a batch [n, …] more."""
         n = batch.shape[0]
-        total = self.count + n
+        total = self.seen + n
         delta = batch.mean(0) - self.mean
-        m2 = self.var * self.count + batch.var(0) * n + delta**2 * self.count * n / total
+        m2 = self.var * self.seen + batch.var(0) * n + delta**2 * self.seen * n / total
         return RunningStats(total, self.mean + delta * n / total, m2 / total)
 
     def normalize(self, x: Array, clip: float = 10.0) -> Array:

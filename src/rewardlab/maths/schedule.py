@@ -12,8 +12,8 @@ NAMES = ("no_decay", "linear_decay", "rate_decay", "periodic_decay")
 class Schedule(eqx.Module):
     """From `start_val` at frame `start_step` to `end_val` at `end_step`, and constant outside.
 
-    linear_decay: a straight line. rate_decay: start_val · 0.9^(20x), not below end_val. periodic_decay: a cosine of 20
-    periods inside a falling envelope. no_decay: start_val.
+    With x from 0 to 1 between them, linear_decay: a straight line. rate_decay: start_val · 0.9^(20x), not below
+    end_val. periodic_decay: end_val + ½ (start_val − end_val)(1 + cos 60x)(1 − x), some ten periods. no_decay: start_val.
     """
 
     name: str = eqx.field(static=True, default="no_decay")
@@ -38,5 +38,4 @@ class Schedule(eqx.Module):
             return start + x * (end - start)
         if self.name == "rate_decay":
             return jnp.where(x >= 1, end, jnp.maximum(start * 0.9 ** (20 * x), end))
-        envelope = 0.5 * (start - end) * (1 - x)
-        return jnp.where(x >= 1, end, end + envelope * (1 + jnp.cos(2 * jnp.pi * 20 * x)))
+        return end + 0.5 * (start - end) * (1 + jnp.cos(60 * x)) * (1 - x)

@@ -16,7 +16,7 @@ class Prioritized(eqx.Module):
     """
 
     priority: Float[Array, "rows columns"]
-    row_sum: Float[Array, "rows"]
+    row_sum: Float[Array, " rows"]
     max_priority: Float[Array, ""]
     alpha: Float[Array, ""]
     epsilon: Float[Array, ""]
@@ -30,7 +30,7 @@ class Prioritized(eqx.Module):
         table = jnp.zeros((rows, columns))
         return cls(table, jnp.zeros(rows), jnp.ones(()), jnp.asarray(alpha), jnp.asarray(epsilon), max_size)
 
-    def _write(self, index: Int[Array, "B"], priority: Float[Array, "B"]) -> Prioritized:
+    def _write(self, index: Int[Array, " B"], priority: Float[Array, " B"]) -> Prioritized:
         row, column = jnp.divmod(index, self.priority.shape[1])
         table = self.priority.at[row, column].set(priority)
         row_sum = self.row_sum.at[row].set(table[row].sum(-1))
@@ -44,22 +44,24 @@ class Prioritized(eqx.Module):
 
     def draw(
         self, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
-    ) -> tuple[Int[Array, "B"], Float[Array, "B"]]:
+    ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
         """One from each of `batch_size` equal shares of the total priority."""
         row_end = jnp.cumsum(self.row_sum)
         total = row_end[-1]
         mass = (jnp.arange(batch_size) + jax.random.uniform(key, (batch_size,))) / batch_size * total
-        row = jnp.minimum(jnp.sum(row_end <= mass[:, None], axis=-1), row_end.shape[0] - 1)
+        stored = jnp.minimum(seen, self.max_size)
+        # rounding may leave `mass` at the very end, past the last row that holds anything: stay on that row
+        last_row = (stored - 1) // self.priority.shape[1]
+        row = jnp.minimum(jnp.sum(row_end <= mass[:, None], axis=-1), last_row)
         entries = self.priority[row]
         entry_end = jnp.cumsum(entries, axis=-1)
         # rounding may leave `within` just past the row's end: stay on an entry that has priority
         within = jnp.minimum(mass - (row_end[row] - self.row_sum[row]), entry_end[:, -1] * (1 - 1e-6))
         column = jnp.sum(entry_end <= within[:, None], axis=-1)
         chosen = jnp.take_along_axis(entries, column[:, None], axis=-1)[:, 0]
-        stored = jnp.minimum(seen, self.max_size)
         weight = (stored * jnp.maximum(chosen / total, 1e-12)) ** -beta
         return row * self.priority.shape[1] + column, weight / weight.max()
 
-    def update(self, index: Int[Array, "B"], error: Float[Array, "B"]) -> Prioritized:
+    def update(self, index: Int[Array, " B"], error: Float[Array, " B"]) -> Prioritized:
         """With new errors for what was drawn."""
         return self._write(index, (jnp.abs(error) + self.epsilon) ** self.alpha)

@@ -23,11 +23,11 @@ class Draw(Protocol):
 
     def draw(
         self, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
-    ) -> tuple[Int[Array, "B"], Float[Array, "B"]]:
+    ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
         """Places in the ring, and importance weights."""
         ...
 
-    def update(self, index: Int[Array, "B"], error: Float[Array, "B"]) -> Self:
+    def update(self, index: Int[Array, " B"], error: Float[Array, " B"]) -> Self:
         """Told of the errors of what was drawn."""
         ...
 
@@ -43,11 +43,11 @@ class Uniform(eqx.Module):
 
     def draw(
         self, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
-    ) -> tuple[Int[Array, "B"], Float[Array, "B"]]:
+    ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
         """Uniform over what is kept."""
         return jax.random.randint(key, (batch_size,), 0, jnp.minimum(seen, self.max_size)), jnp.ones(batch_size)
 
-    def update(self, index: Int[Array, "B"], error: Float[Array, "B"]) -> Uniform:
+    def update(self, index: Int[Array, " B"], error: Float[Array, " B"]) -> Uniform:
         """Nothing to remember."""
         return self
 
@@ -86,7 +86,7 @@ class Replay(eqx.Module):
 
     def sample(
         self, rule: Draw, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
-    ) -> tuple[Transition, Int[Array, "B"], Float[Array, "B"]]:
+    ) -> tuple[Transition, Int[Array, " B"], Float[Array, " B"]]:
         """A batch by the rule as it stands now, where it lies, and its weights.
 
         With combined experience replay (https://arxiv.org/abs/1712.01275) the newest transition is always in it.

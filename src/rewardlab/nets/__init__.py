@@ -1,0 +1,1 @@
+"""Networks, what stands on them, and their optimisers."""

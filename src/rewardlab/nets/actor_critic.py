@@ -34,10 +34,9 @@ class ActorCritic(eqx.Module):
             return cls(Actor.create(actor_key, spec, observation, action), critic)
         actor = Actor.create(actor_key, spec, observation, action)
         head = actor.net.output
-        value = Linear.create(critic_key, head.weight.shape[0], 1, "orthogonal_", spec.critic_init_std or 1.0)
-        both = Linear(
-            jnp.concatenate([head.weight, value.weight], 1), jnp.concatenate([head.bias, value.bias])
-        )
+        init, gain = (spec.init_fn, 1.0) if spec.critic_init_std is None else ("orthogonal_", spec.critic_init_std)
+        value = Linear.create(critic_key, head.weight.shape[0], 1, init, gain)
+        both = Linear(jnp.concatenate([head.weight, value.weight], 1), jnp.concatenate([head.bias, value.bias]))
         return cls(Actor(MLP(actor.net.layers, both), actor.log_std), None)
 
     def __call__(self, obs: Array) -> tuple[Categorical | Normal, Array]:
@@ -86,5 +85,3 @@ class ActorCriticOptimizer(eqx.Module):
             return ActorCritic(actor, None), (actor_state, state[1]), norm
         critic, critic_state, critic_norm = self.critic.step(nets.critic, grads.critic, state[1], frame)
         return ActorCritic(actor, critic), (actor_state, critic_state), jnp.hypot(norm, critic_norm)
-
-

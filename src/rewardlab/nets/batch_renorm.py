@@ -22,8 +22,8 @@ class BatchRenorm(eqx.Module):
     """Normalises by the batch, corrected towards the running statistics: r and d, clipped, open up after the warm-up
     (during it r = 1 and d = 0, which is plain batch norm)."""
 
-    scale: Float[Array, "n"]
-    bias: Float[Array, "n"]
+    scale: Float[Array, " n"]
+    bias: Float[Array, " n"]
     momentum: float = eqx.field(static=True, default=0.01)
     eps: float = eqx.field(static=True, default=1e-3)
     warmup_steps: int = eqx.field(static=True, default=100_000)
@@ -33,7 +33,7 @@ class BatchRenorm(eqx.Module):
     @classmethod
     def create(cls, width: int, **options: float) -> BatchRenorm:
         """Scale one, shift zero."""
-        return cls(jnp.ones(width), jnp.zeros(width), **options)  # type: ignore[arg-type]
+        return cls(jnp.ones(width), jnp.zeros(width), **options)
 
     def init_stats(self) -> RenormStats:
         """Mean 0, deviation 1."""

@@ -23,7 +23,7 @@ class Actor(eqx.Module):
     """π(·|s): Categorical for discrete actions, a Gaussian with a free log-deviation for continuous ones."""
 
     net: MLP
-    log_std: Float[Array, "n"] | None
+    log_std: Float[Array, " n"] | None
 
     @classmethod
     def create(cls, key: PRNGKeyArray, spec: NetSpec, observation: Box, action: Space) -> Actor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -11,14 +12,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardlab.nets.batch_renorm import BatchRenorm
-from rewardlab.spec import NetSpec
+from rewardlab.spec import NetSpec, SpecError
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "tanh": jnp.tanh,
     "selu": jax.nn.selu,
     "elu": jax.nn.elu,
-    "gelu": jax.nn.gelu,
+    "gelu": partial(jax.nn.gelu, approximate=False),
     "silu": jax.nn.silu,
     "swish": jax.nn.silu,
     "sigmoid": jax.nn.sigmoid,
@@ -49,7 +50,7 @@ def initializer(name: str | None, gain: float) -> Callable[[PRNGKeyArray, tuple[
         case "kaiming_normal":
             return jax.nn.initializers.variance_scaling(scaled["fan_in"], "fan_in", "normal")
         case "normal":
-            return jax.nn.initializers.normal(gain)
+            return jax.nn.initializers.normal(1.0)
         case "zeros":
             return jax.nn.initializers.zeros
     raise ValueError(f"init_fn {name!r} is unknown")
@@ -65,19 +66,18 @@ def orthogonal(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "in ou
     tall = gaussian if shape[0] >= shape[1] else gaussian.T
     x = tall / jnp.linalg.norm(tall)  # the Frobenius norm bounds the singular values by one: the iteration converges
     x = jax.lax.fori_loop(0, 60, lambda _, x: 1.5 * x - 0.5 * x @ (x.T @ x), x)
-    return x if shape[0] >= shape[1] else x.T
+    q: Array = x if shape[0] >= shape[1] else x.T
+    return q
 
 
 class Linear(eqx.Module):
     """x W + b."""
 
     weight: Float[Array, "in out"]
-    bias: Float[Array, "out"]
+    bias: Float[Array, " out"]
 
     @classmethod
-    def create(
-        cls, key: PRNGKeyArray, n_in: int, n_out: int, init_fn: str | None = None, gain: float = 1.0
-    ) -> Linear:
+    def create(cls, key: PRNGKeyArray, n_in: int, n_out: int, init_fn: str | None = None, gain: float = 1.0) -> Linear:
         """A layer with weights by the named initialiser."""
         bound = n_in**-0.5
         weight_key, bias_key = jax.random.split(key)
@@ -95,8 +95,8 @@ class Linear(eqx.Module):
 class LayerNorm(eqx.Module):
     """Layer normalisation over the last axis (https://arxiv.org/abs/1607.06450)."""
 
-    scale: Float[Array, "n"]
-    bias: Float[Array, "n"]
+    scale: Float[Array, " n"]
+    bias: Float[Array, " n"]
 
     def __call__(self, x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
         """Zero mean, unit variance, then scale and shift."""
@@ -137,9 +137,7 @@ class MLP(eqx.Module):
     output: Linear
 
     @classmethod
-    def create(
-        cls, key: PRNGKeyArray, spec: NetSpec, n_in: int, n_out: int, output_gain: float | None = None
-    ) -> MLP:
+    def create(cls, key: PRNGKeyArray, spec: NetSpec, n_in: int, n_out: int, output_gain: float | None = None) -> MLP:
         """The net of a spec; `output_gain` makes the last layer orthogonal with that gain."""
         layers: list[eqx.Module] = []
         gain = GAINS.get(spec.hid_layers_activation, 1.0)
@@ -157,7 +155,7 @@ class MLP(eqx.Module):
             elif kind == "batch_renorm":
                 layers.append(BatchRenorm.create(width, **value))
             elif kind != "flatten":
-                raise ValueError(f"a layer of kind {kind!r} does not belong in an MLP")
+                raise SpecError(f"a layer of kind {kind!r} does not belong in an MLP")
         output_init = "orthogonal_" if output_gain is not None else spec.init_fn
         output = Linear.create(key, width, n_out, output_init, 1.0 if output_gain is None else output_gain)
         return cls(tuple(layers), output)
@@ -170,7 +168,7 @@ class MLP(eqx.Module):
         """The output, with running statistics as they are."""
         remaining = iter(stats)
         for layer in self.layers:
-            x = layer(x, next(remaining)) if isinstance(layer, BatchRenorm) else layer(x)  # type: ignore[operator]
+            x = layer(x, next(remaining)) if isinstance(layer, BatchRenorm) else layer(x)
         return self.output(x)
 
     def train(self, x: Float[Array, "batch in"], stats: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
@@ -181,5 +179,5 @@ class MLP(eqx.Module):
                 x, new = layer.train(x, next(remaining))
                 updated.append(new)
             else:
-                x = layer(x)  # type: ignore[operator]
+                x = layer(x)
         return self.output(x), tuple(updated)

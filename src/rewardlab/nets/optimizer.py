@@ -15,22 +15,26 @@ from rewardlab.spec import LrScheduleSpec, NetSpec, OptimSpec, SpecError
 Params = TypeVar("Params")
 
 
-def _scaling(spec: OptimSpec, weight_decay: Array | float | None) -> Any:
+def _scaling(spec: OptimSpec) -> Any:
     """The direction of a step, before the learning rate; PyTorch's defaults."""
     b1, b2 = spec.betas or (0.9, 0.999)
     eps = 1e-8 if spec.eps is None else spec.eps
+    momentum = optax.trace(spec.momentum) if spec.momentum else optax.identity()
     match spec.name:
         case "Adam":
-            return optax.scale_by_adam(b1, b2, eps)
+            rule = optax.scale_by_adam(b1, b2, eps)
         case "AdamW":
-            decay = 0.01 if weight_decay is None else weight_decay
+            decay = 0.01 if spec.weight_decay is None else spec.weight_decay
             return optax.chain(optax.scale_by_adam(b1, b2, eps), optax.add_decayed_weights(decay))
         case "RMSprop":
             rms = optax.scale_by_rms(0.99 if spec.alpha is None else spec.alpha, eps, eps_in_sqrt=False)
-            return optax.chain(rms, optax.trace(spec.momentum)) if spec.momentum else rms
+            rule = optax.chain(rms, momentum)
         case "SGD":
-            return optax.trace(spec.momentum) if spec.momentum else optax.identity()
-    raise SpecError(f"the optimiser {spec.name!r} is unknown; there are Adam, AdamW, RMSprop and SGD")
+            rule = momentum
+        case _:
+            raise SpecError(f"the optimiser {spec.name!r} is unknown; there are Adam, AdamW, RMSprop and SGD")
+    # AdamW takes the decay off the weights; with the others it is a part of the gradient, as in PyTorch
+    return optax.chain(optax.add_decayed_weights(spec.weight_decay), rule) if spec.weight_decay else rule
 
 
 class Optimizer(eqx.Module):
@@ -64,13 +68,13 @@ class Optimizer(eqx.Module):
 
     def init(self, params: Any) -> Any:
         """The optimiser's own state."""
-        return _scaling(self.spec, self.spec.weight_decay).init(params)
+        return _scaling(self.spec).init(params)
 
     def step(self, params: Params, grads: Params, state: Any, frame: Array) -> tuple[Params, Any, Float[Array, ""]]:
         """New parameters, new state, and the norm of the gradient before clipping."""
         norm = optax.global_norm(grads)
         if self.clip is not None:
             grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, self.clip / (norm + 1e-6)), grads)
-        updates, state = _scaling(self.spec, self.spec.weight_decay).update(grads, state, params)
+        updates, state = _scaling(self.spec).update(grads, state, params)
         lr = self.learning_rate(frame)
         return jax.tree.map(lambda p, u: p - lr * u, params, updates), state, norm

@@ -1,0 +1,181 @@
+"""What `rewardlab run` and `rewardlab verify` do; imported only when they are called, because it brings JAX."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from rewardlab.cli.progress import Progress
+from rewardlab.experiment import dev, device
+from rewardlab.experiment.metrics import trial_line
+from rewardlab.experiment.record import RecordError, RunFolder, first_difference, provenance
+from rewardlab.experiment.replay import enjoy
+from rewardlab.experiment.trial import Chunk, Recorder, Trial, run_trial
+from rewardlab.plots.launch import draw_apart
+from rewardlab.spec import Spec, SpecError, dump, from_dict, load
+
+MODES = ("train", "dev", "search", "enjoy")
+FORMAT = "{time:YYYY-MM-DD HH:mm:ss} | {level} | {message}"
+
+
+class Interrupted(SystemExit):
+    """Stopped by a signal, with everything saved."""
+
+
+def cache_folder() -> Path | None:
+    """Where compiled programs are kept: JAX_COMPILATION_CACHE_DIR, or rewardlab under XDG_CACHE_HOME."""
+    if named := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return Path(named)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return Path(home) / "rewardlab" / "xla" if home else None
+
+
+def split(what: Sequence[str]) -> tuple[list[str], str]:
+    """The words of the command line as (file and name, or name alone) and mode."""
+    words = list(what)
+    if len(words) > 1 and words[-1].partition("@")[0] in MODES:
+        return words[:-1], words[-1]
+    if len(words) == 3:
+        raise SpecError(f"MODE {words[2]!r} is unknown; there are train, dev, search, train@latest, train@DIR, enjoy@DIR")
+    return words, "train"
+
+
+def run(what: Sequence[str], settings: Sequence[str], data: Path, render: bool, episodes: int) -> None:
+    """Run a spec in a mode."""
+    words, mode = split(what)
+    if len(words) > 2:
+        raise SpecError(f"too many words: {' '.join(what)}; the form is [SPEC_FILE] SPEC_NAME [MODE]")
+    kind, _, where = mode.partition("@")
+    if kind == "search":
+        raise SpecError("search is not built yet; train is")
+    device.prepare(cache_folder())
+    if kind == "enjoy":
+        logger.remove()
+        for line in enjoy(where or data, words[-1], render, episodes):
+            print(line, flush=True)
+        return
+    if kind == "train" and where:
+        folder = RunFolder.latest(words[-1], data) if where == "latest" else RunFolder.open(where)
+        if settings:
+            raise SpecError("a resumed run keeps its spec: leave out -s, or start a new run")
+        train(from_dict(folder.read_spec(), folder.spec_name), folder, resume=True)
+        return
+    spec = load(words[0], words[1] if len(words) > 1 else None, settings=settings)
+    for note in spec.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if kind == "dev":
+        spec = dev.shorten(spec)
+    trial = Trial.create(spec)  # a spec that cannot run leaves no folder behind
+    folder = RunFolder.create(spec.name, data)
+    folder.write_specs(dump(spec), provenance(spec.meta.seed))
+    train(spec, folder, trial=trial, check=kind == "dev")
+    if kind == "dev" and render:
+        for line in enjoy(folder.path, spec.name, True, 1):
+            print(line, flush=True)
+
+
+def train(spec: Spec, folder: RunFolder, trial: Trial | None = None, resume: bool = False, check: bool = False) -> None:
+    """Train to the end, or to the first Ctrl-C."""
+    with folder.lock(), log_to(folder):
+        if trial is None:
+            trial = Trial.restore(spec, folder)
+        logger.info(f"SLM-Lab: Running {spec.name} in {folder.path}/")
+        if resume:
+            logger.info(f"resuming at frame {trial.frame}")
+            for reason in trial.inexact:
+                logger.warning(f"this resume is not exact: {reason}")
+        if trial.segment == 0:
+            folder.write_specs(dump(spec), provenance(spec.meta.seed))
+        before = dev.weights(trial) if check else None
+        with stoppable() as asked, Progress(trial) as progress:
+
+            def watch(recorder: Recorder, chunk: Chunk) -> bool:
+                progress.show(recorder, chunk)
+                return not asked
+
+            result = run_trial(trial, folder, watch)
+        if result is None:
+            logger.warning(f"stopped at frame {trial.frame}, checkpoint saved; to go on:")
+            logger.warning(f"rewardlab run {spec.name} train@{folder.path}")
+            raise Interrupted(128 + asked[0])
+        if before is not None:
+            for line in dev.check(trial, before, folder):
+                logger.info(line)
+        for s in range(spec.meta.max_session):
+            logger.info(f"Session {s} done")
+        logger.info(trial_line(result))
+        logger.info(f"Trial {folder.trial} done")
+        draw_apart(folder.path)
+
+
+@contextmanager
+def log_to(folder: RunFolder) -> Iterator[None]:
+    """Log lines on stdout, where the seeds' scripts look for them, and in the run folder."""
+    logger.remove()
+    logger.add(sys.stdout, format=FORMAT, level="INFO")
+    kept = logger.add(folder.path / "log" / f"{folder.stem}.log", format=FORMAT, level="INFO")
+    try:
+        yield
+    finally:
+        logger.remove(kept)
+
+
+@contextmanager
+def stoppable() -> Iterator[list[int]]:
+    """The first Ctrl-C or SIGTERM is noted in the list and asks for a checkpoint; the second stops at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+        print("\nstopping: saving a checkpoint (once more to stop at once)", file=sys.stderr, flush=True)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def verify(path: Path, tolerance: float) -> None:
+    """Run again in a temporary folder and compare."""
+    device.prepare(cache_folder())
+    folder = RunFolder.open(path)
+    spec = from_dict(folder.read_spec(), folder.spec_name)
+    if not folder.trial_metrics_path.exists():
+        raise RecordError(f"{path} is not finished: resume it with rewardlab run {spec.name} train@{path}")
+    now, then = provenance(spec.meta.seed), folder.read_run()
+    for part in ("versions", "device", "machine"):
+        for name, value in now[part].items():
+            if then.get(part, {}).get(name) != value:
+                print(f"note: {name} was {then.get(part, {}).get(name)}, is {value} here", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as temporary:
+        again = RunFolder.create(spec.name, Path(temporary))
+        trial = Trial.create(spec)
+        again.write_specs(dump(spec), now)
+        with stoppable() as asked, Progress(trial) as progress:
+
+            def watch(recorder: Recorder, chunk: Chunk) -> bool:
+                progress.show(recorder, chunk)
+                return not asked
+
+            if run_trial(trial, again, watch) is None:
+                raise Interrupted(128 + asked[0])
+        difference = first_difference(folder.path, again.path)
+    if difference is None:
+        print("identical")
+        return
+    verdict = "within tolerance" if difference.within(tolerance) else "different"
+    print(f"{verdict}: {difference}")
+    if verdict == "different":
+        raise SystemExit(1)

@@ -1,0 +1,95 @@
+"""The environment that a spec names: in JAX where it lives there, else on the host."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+import jax
+
+from rewardlab.envs.base import Box, JaxEnv, Space
+from rewardlab.envs.check import EnvContractError, check_env
+from rewardlab.envs.classic import CLASSIC
+from rewardlab.envs.host import HostEnv, find_gym_spec
+from rewardlab.envs.wrappers import VectorEnv
+from rewardlab.spec import EnvSpec, SpecError, build, near
+
+BACKENDS = ("jax", "gymnasium")
+OFFERS = "rewardlab.envs"  # the entry-point group under which installed packages offer their JAX environments
+
+
+def make(env: EnvSpec, sessions: int, seed: int) -> VectorEnv | HostEnv:
+    """A JAX environment with the copies of one session, or a host environment with the copies of all sessions."""
+    if env.backend not in (None, *BACKENDS):
+        nearest = near(env.backend, BACKENDS)
+        hint = f"did you mean {nearest}?" if nearest else f"there are {' and '.join(BACKENDS)}"
+        raise SpecError(f"env.backend {env.backend!r} is unknown; {hint}")
+    if env.backend != "gymnasium" and (found := find_jax(env.name)) is not None:
+        made = _jax_env(found, env)
+        return VectorEnv(made, env.num_envs, env.max_t or made.max_episode_steps)
+    if env.backend == "jax":
+        raise SpecError(
+            f"{env.name} does not live in JAX; leave env.backend out, or take one of {', '.join(CLASSIC)}, "
+            "or your own as module:ClassName"
+        )
+    return HostEnv(env.name, sessions * env.num_envs, seed, env.max_t, **env.kwargs)
+
+
+def spaces(env: VectorEnv | HostEnv) -> tuple[Box, Space]:
+    """What an algorithm sees and does: observations flattened to one row of float32, actions as they are."""
+    seen = env.observation
+    return Box((seen.size,), seen.low, seen.high), env.action
+
+
+def find_jax(name: str) -> Callable[..., JaxEnv] | None:
+    """The class of an environment that lives in JAX: ours, an installed package's, or `module:ClassName`."""
+    if name in CLASSIC:
+        return CLASSIC[name]
+    offered = [point for point in entry_points(group=OFFERS) if point.name == name]
+    if offered:
+        found: Callable[..., JaxEnv] = offered[0].load()
+        return found
+    module, _, attribute = name.rpartition(":")
+    if not module or not attribute.isidentifier():
+        return None
+    try:
+        candidate = getattr(importlib.import_module(module), attribute, None)
+    except ImportError:
+        find_gym_spec(name)  # says what is missing
+        return None
+    # `observe` is ours alone: a Gymnasium class, which may stand in the same module, has none
+    return candidate if callable(candidate) and hasattr(candidate, "observe") else None
+
+
+def _jax_env(found: Callable[..., JaxEnv], env: EnvSpec) -> JaxEnv:
+    """The environment with the spec's keys; one that is not ours is checked before anything is compiled on it."""
+    if isinstance(found, type) and dataclasses.is_dataclass(found):
+        made: Any = build(found, _known_keys(found, env), "env")
+    else:
+        try:
+            made = found(**env.kwargs)
+        except TypeError as error:
+            raise SpecError(f"Environment {env.name} cannot be made with {dict(env.kwargs)}: {error}") from error
+    if env.name not in CLASSIC:
+        try:
+            check_env(made, jax.random.key(0))
+        except EnvContractError as error:
+            raise SpecError(f"Environment {env.name}: {error}") from error
+    return made  # type: ignore[no-any-return]
+
+
+def _known_keys(found: Any, env: EnvSpec) -> dict[str, Any]:
+    """The spec's keys, once each is known to be one of the class."""
+    keys = [field.name for field in dataclasses.fields(found) if field.init]
+    for key in env.kwargs:
+        if key not in keys:
+            nearest = near(key, keys, 0.0)
+            hint = f"the nearest key is {nearest!r}" if nearest else "it takes none"
+            raise SpecError(
+                f"Environment {env.name} in JAX does not take the key {key!r}; {hint} (Gymnasium's own may: "
+                "env.backend gymnasium)"
+            )
+    return dict(env.kwargs)

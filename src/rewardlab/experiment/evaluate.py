@@ -1,0 +1,190 @@
+"""Measuring a policy: whole episodes in environments of its own, with no exploration and nothing learned."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from rewardlab.algos.base import Algorithm, Policy
+from rewardlab.envs.base import Space, TimeStep
+from rewardlab.envs.classic import CLASSIC
+from rewardlab.envs.host import HostEnv
+from rewardlab.envs.make import find_jax, make
+from rewardlab.envs.wrappers import Lens, LensSettings, VectorEnv, spread
+from rewardlab.maths.normalize import RunningStats
+from rewardlab.nets.heads import to_env_action
+from rewardlab.spec import EnvSpec, Spec, SpecError
+
+Saved = tuple[Policy, RunningStats | None]  # a policy and the statistics of what it has seen, as `Best` holds them
+STEPS = 100_000  # how far an episode is followed in an environment without a time limit
+EVALUATION = 2**31 - 2  # sets the randomness of evaluation apart from that of training
+
+
+def choose(
+    algorithm: Algorithm, lens: LensSettings, action: Space, saved: Saved, obs: Array, key: PRNGKeyArray
+) -> Array:
+    """What a policy does at observations [N, …], as the environment takes it."""
+    policy, stats = saved
+    return to_env_action(algorithm.play(policy, lens.look(Lens(stats, None, None), obs), key), action)
+
+
+class Evaluator:
+    """Plays `meta.rigorous_eval` whole episodes per session, each in a fresh environment."""
+
+    def __init__(self, spec: Spec, algorithm: Algorithm, lens: LensSettings) -> None:
+        self.algorithm, self.seed = algorithm, spec.meta.seed
+        self.sessions, self.count = spec.meta.max_session, spec.meta.rigorous_eval
+        self.env = make(dataclasses.replace(spec.env, num_envs=self.count), self.sessions, self.seed)
+        self._choose = functools.partial(choose, lens=lens, action=self.env.action)
+        self._act = jax.jit(jax.vmap(self._act_one, (None, 0, 0, 0, None)))
+        self._play = jax.jit(self._play_all)
+
+    def returns(self, policies: Saved, frame: int) -> np.ndarray[Any, Any]:
+        """The undiscounted, unclipped return of each session's episodes [sessions, episodes]: a function of the
+        policies, the spec's seed and the frame."""
+        policies = jax.device_put(policies, jax.local_devices()[0])  # training may have them spread over several
+        base = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), EVALUATION), frame % 2**32)
+        keys = jax.vmap(lambda i: jax.random.fold_in(base, i))(jnp.arange(self.sessions))
+        if isinstance(self.env, VectorEnv):
+            return np.asarray(self._play(self.algorithm, policies, keys))
+        return self._play_on_host(self.env, policies, keys, frame)
+
+    def close(self) -> None:
+        """End the environments."""
+        if isinstance(self.env, HostEnv):
+            self.env.close()
+
+    def _act_one(self, algorithm: Algorithm, saved: Saved, obs: Array, key: PRNGKeyArray, t: Array) -> Array:
+        return self._choose(algorithm, saved=saved, obs=obs, key=jax.random.fold_in(key, t))
+
+    def _play_on_host(self, env: HostEnv, policies: Saved, keys: PRNGKeyArray, frame: int) -> np.ndarray[Any, Any]:
+        """Until the first episode of every copy has ended; copies that are done early play on unseen."""
+        obs = env.reset(int(np.random.SeedSequence((self.seed, EVALUATION, frame)).generate_state(1)[0]))
+        total, running = np.zeros(env.num_envs), np.ones(env.num_envs, bool)
+        for t in range(env.max_episode_steps or STEPS):
+            by_session = obs.reshape(self.sessions, self.count, *obs.shape[1:])
+            actions = np.asarray(self._act(self.algorithm, policies, by_session, keys, np.int32(t)))
+            step: Any = env.step(actions.reshape(env.num_envs, *actions.shape[2:]))
+            total += np.where(running, step.reward, 0.0)
+            running &= ~(step.terminated | step.truncated)
+            if not running.any():
+                break
+            obs = step.obs
+        return total.reshape(self.sessions, self.count).astype(np.float32)
+
+    def _play_all(self, algorithm: Algorithm, policies: Saved, keys: PRNGKeyArray) -> Array:
+        """All sessions in one loop, which ends with the last episode; episodes that end earlier stand still."""
+        vector: Any = self.env
+        env = vector.env
+
+        def start(key: PRNGKeyArray) -> Any:
+            return jax.vmap(env.reset)(jax.random.split(key, self.count))
+
+        def step(saved: Saved, key: PRNGKeyArray, state: Any, running: Array, t: Array) -> Any:
+            act_key, env_key = jax.random.split(jax.random.fold_in(key, t + 1))
+            obs = jax.vmap(env.observe)(state)
+            actions = self._choose(algorithm, saved=saved, obs=obs, key=act_key)
+            new, reward, terminated = jax.vmap(env.step)(state, actions, jax.random.split(env_key, self.count))
+            state = jax.tree.map(lambda x, y: jnp.where(spread(running, x), x, y), new, state)
+            return state, jnp.where(running, reward, 0.0), running & ~terminated
+
+        def body(carry: Any) -> Any:
+            t, state, total, running = carry
+            state, reward, running = jax.vmap(step, (0, 0, 0, 0, None))(policies, keys, state, running, t)
+            return t + 1, state, total + reward, running
+
+        shape = self.sessions, self.count
+        carry = jnp.zeros((), jnp.int32), jax.vmap(start)(keys), jnp.zeros(shape), jnp.ones(shape, bool)
+        played = jax.lax.while_loop(lambda c: (c[0] < vector.max_t) & c[3].any(), body, carry)
+        return played[2]
+
+
+class Played(NamedTuple):
+    """One step of an episode that is watched; `frame` shows where the action was chosen."""
+
+    obs: np.ndarray[Any, Any]
+    action: np.ndarray[Any, Any]
+    reward: float
+    done: bool
+    frame: np.ndarray[Any, Any] | None
+
+
+def play_episodes(
+    spec: Spec, act: Callable[[Any], Any], episodes: int, seed: int, render: bool = False
+) -> Iterator[Played]:
+    """Whole episodes one after the other in one environment; `act` gives the policy's action at one observation.
+
+    A classic environment is played in its Gymnasium original, which can draw: the physics are the same."""
+    env = _alone(spec.env, seed, render)
+    to_env = jax.jit(functools.partial(to_env_action, space=env.action))
+    try:
+        obs, left = env.reset(), episodes
+        while left > 0:
+            frame = _frame(env) if render else None
+            action = np.asarray(to_env(np.asarray(act(obs[0]))[None]))
+            step: Any = env.step(action)
+            done = bool(step.terminated[0] | step.truncated[0])
+            left -= done
+            yield Played(obs[0], action[0], float(step.reward[0]), done, frame)
+            obs = step.obs
+    finally:
+        env.close()
+
+
+def _alone(env: EnvSpec, seed: int, render: bool) -> HostEnv | _JaxOnHost:
+    """One copy of an environment to be watched."""
+    env = dataclasses.replace(env, num_envs=1)
+    if env.backend != "gymnasium" and env.name not in CLASSIC:
+        made = make(env, 1, seed) if find_jax(env.name) is not None else None
+        if isinstance(made, VectorEnv):
+            if render:
+                raise SpecError(f"{env.name} lives in JAX and has no Gymnasium original that could draw it.")
+            return _JaxOnHost(made, seed)
+    drawn = {"render_mode": "rgb_array"} if render else {}
+    return HostEnv(env.name, 1, seed, env.max_t, **{**env.kwargs, "vectorization": "sync", **drawn})
+
+
+def _frame(env: HostEnv | _JaxOnHost) -> Any:
+    """The environment as an image."""
+    try:
+        return env.render_frame()
+    except gym.error.DependencyNotInstalled as error:
+        raise SpecError('Drawing needs a package that is not installed: pip install "rewardlab[render]".') from error
+
+
+class _JaxOnHost:
+    """A JAX environment stepped from Python, as a `HostEnv` is."""
+
+    def __init__(self, env: VectorEnv, seed: int) -> None:
+        self.action = env.action
+        self._reset, self._step = jax.jit(env.reset), jax.jit(env.step)
+        self._noise = jax.jit(lambda key: jax.tree.map(lambda x: x[0], env.noise(key, 1)))
+        self._key, self._t = jax.random.key(seed), 0
+        self._state: Any = None
+
+    def reset(self) -> np.ndarray[Any, Any]:
+        """Begin an episode."""
+        self._state, obs = self._reset(self._key)
+        return np.asarray(obs)
+
+    def step(self, actions: np.ndarray[Any, Any]) -> TimeStep:
+        """One step."""
+        self._t += 1
+        noise = self._noise(jax.random.fold_in(self._key, self._t))
+        self._state, step = self._step(self._state, actions, noise)
+        seen: Any = map(np.asarray, step)
+        return TimeStep(*seen)
+
+    def render_frame(self) -> None:
+        """Nothing can be drawn."""
+
+    def close(self) -> None:
+        """Nothing to end."""

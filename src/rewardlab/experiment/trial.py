@@ -1,0 +1,285 @@
+"""A trial: the sessions of one spec, trained as one program, recorded, scored, resumable to the bit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rewardlab import algos
+from rewardlab.algos.base import Algorithm
+from rewardlab.envs.base import Box
+from rewardlab.envs.make import make
+from rewardlab.envs.wrappers import VectorEnv
+from rewardlab.experiment import metrics
+from rewardlab.experiment.evaluate import Evaluator
+from rewardlab.experiment.host import HostLoop
+from rewardlab.experiment.record import RunFolder, SessionTable, load_tree, read_meta, save_tree, write_json
+from rewardlab.experiment.session import Runner, ScanLoop, Seen
+from rewardlab.spec import Spec
+
+CHUNK_SECONDS = 0.5  # how long the program runs between two looks at the clock
+CHECKPOINT_SECONDS = 30.0
+# the columns of the seeds' tables, in their order; what an algorithm logs besides comes after them
+COLUMNS = ("epi", "t", "opt_step", "frame", "total_reward", "total_reward_ma", "loss", "lr", "explore_var")
+COLUMNS += ("entropy_coef", "entropy", "grad_norm")
+
+
+class TrainingError(RuntimeError):
+    """Training went wrong in a way that no later step can mend."""
+
+
+class Chunk(NamedTuple):
+    """What happened since the last one: which segments, what they saw, how long they took."""
+
+    first: int
+    count: int
+    seen: Seen
+    seconds: float
+
+
+@dataclass
+class Trial:
+    """A spec made ready to run: environments, algorithm, loop, and the state of its sessions."""
+
+    spec: Spec
+    loop: ScanLoop | HostLoop
+    algorithm: Algorithm
+    runner: Runner
+    segment: int = 0
+    inexact: tuple[str, ...] = ()  # why it does not go on exactly as if it had never stopped
+
+    @classmethod
+    def create(cls, spec: Spec) -> Trial:
+        """A trial at its start."""
+        sessions = spec.meta.max_session
+        env = make(spec.env, sessions, spec.meta.seed)
+        algorithm = algos.make(spec, Box((env.observation.size,)), env.action)
+        loop = ScanLoop(spec, algorithm, env) if isinstance(env, VectorEnv) else HostLoop(spec, algorithm, env)
+        return cls(spec, loop, algorithm, loop.start(session_keys(spec)))
+
+    @classmethod
+    def restore(cls, spec: Spec, folder: RunFolder) -> Trial:
+        """A trial as its last checkpoint left it; at its start if there is none yet."""
+        trial = cls.create(spec)
+        if not folder.checkpoint_path.exists():
+            return trial
+        template = trial.loop.template(trial.runner, folder.checkpoint_path)
+        whole = bool(read_meta(folder.checkpoint_path)["whole"])
+        if not whole:
+            template = forget_replay(template)
+        runner, meta = load_tree(folder.checkpoint_path, template)
+        trial.segment = int(meta["segment"])
+        if not whole:
+            runner = runner._replace(agent=runner.agent._replace(memory=trial.runner.agent.memory))
+            trial.loop.memory_start = trial.segment * trial.loop.plan.frames
+        trial.runner, exact = trial.loop.thaw(runner)
+        trial.inexact += () if whole else ("the replay memory was not saved (meta.save_replay)",)
+        trial.inexact += () if exact else ("the simulators' state cannot be saved, so their episodes began anew",)
+        return trial
+
+    @property
+    def frame(self) -> int:
+        """Frames that each session has seen."""
+        return min(self.segment * self.loop.plan.frames, self.spec.env.max_frame)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to run."""
+        return self.segment >= self.loop.plan.segments
+
+    def march(self) -> Iterator[Chunk]:
+        """Run to the end, chunk by chunk. Chunks end where an evaluation is due; how long they are otherwise changes
+        nothing but how often somebody may look."""
+        count = 1
+        while not self.done:
+            first, begun = self.segment, time.perf_counter()
+            stop = self.next_evaluation() if self.spec.meta.rigorous_eval else self.loop.plan.segments
+            count = max(1, min(count, stop - first, self.loop.plan.segments - first, ScanLoop.capacity))
+            self.runner, seen = self.loop.advance(self.runner, first, count)
+            self.segment += count
+            seconds = time.perf_counter() - begun
+            yield Chunk(first, count, seen, seconds)
+            count = min(2 * count, max(1, int(count * CHUNK_SECONDS / max(seconds, 1e-6))))
+
+    def next_evaluation(self) -> int:
+        """The segment at whose end the next evaluation is due."""
+        per_segment, every = self.loop.plan.frames, self.spec.meta.eval_frequency
+        due = (self.segment * per_segment // every + 1) * every
+        return min(-(-due // per_segment), self.loop.plan.segments)
+
+    def save(self, folder: RunFolder) -> None:
+        """Everything, so that a resume is exact; without the replay where the spec says so."""
+        whole = self.spec.meta.save_replay or not hasattr(self.runner.agent, "memory")
+        runner = self.loop.freeze(self.runner)
+        meta = {"segment": self.segment, "frame": self.frame, "whole": int(whole)}
+        save_tree(folder.checkpoint_path, runner if whole else forget_replay(runner), meta)
+
+
+def session_keys(spec: Spec) -> Any:
+    """The randomness of each session: from the spec's seed and the session's number."""
+    return jax.vmap(lambda i: jax.random.fold_in(jax.random.key(spec.meta.seed), i))(jnp.arange(spec.meta.max_session))
+
+
+def forget_replay(runner: Runner) -> Runner:
+    """A runner without what its memory holds."""
+    return runner._replace(agent=runner.agent._replace(memory=None))
+
+
+def rows_of(trial: Trial, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]:
+    """The log checkpoints in a chunk, per session, as columns."""
+    plan = trial.loop.plan
+    steps = plan.rows(chunk.first, chunk.count)
+    segment = steps // (plan.iterations * plan.horizon)
+    t = chunk.first * plan.iterations * plan.horizon + steps + 1
+    sessions = chunk.seen.total_reward.shape[0]
+    made = []
+    for s in range(sessions):
+        logged = {name: np.asarray(x[s])[segment] for name, x in chunk.seen.metrics.items()}
+        columns: dict[str, np.ndarray[Any, Any]] = {
+            "epi": chunk.seen.episodes[s].reshape(-1)[steps],
+            "t": t,
+            "opt_step": logged.pop("opt_step"),
+            "frame": t * plan.num_envs,
+            "total_reward": chunk.seen.total_reward[s].reshape(-1)[steps],
+            "total_reward_ma": np.full(len(steps), np.nan, np.float32),  # filled by the table's keeper
+        }
+        blank = np.full(len(steps), np.nan, np.float32)
+        columns |= {name: logged.pop(name, blank) for name in COLUMNS if name not in columns}
+        made.append(columns | dict(sorted(logged.items())))
+    return made
+
+
+def check_finite(trial: Trial, chunk: Chunk) -> None:
+    """A loss that is not a number is an error, not a row in a table."""
+    learned = np.asarray(chunk.seen.metrics["opt_step"]) > 0
+    for name in ("loss", "grad_norm"):
+        values = chunk.seen.metrics.get(name)
+        if values is None:
+            continue
+        bad = np.argwhere(learned & ~np.isfinite(values))
+        if len(bad):
+            session, segment = bad[0]
+            frame = (chunk.first + int(segment) + 1) * trial.loop.plan.frames
+            raise TrainingError(
+                f"session {session}: {name} is {values[session, segment]} at frame {frame}; the run stops here. "
+                f"Lower the learning rate (-s agent.net.optim_spec.lr=…) or clip the gradient "
+                f"(-s agent.net.clip_grad_val=0.5)."
+            )
+
+
+@dataclass
+class Recorder:
+    """Writes a trial down: tables, checkpoints, the best policies, and at the end its metrics."""
+
+    trial: Trial
+    folder: RunFolder
+    train: list[SessionTable] = field(default_factory=list)
+    eval: list[SessionTable] = field(default_factory=list)
+    evaluator: Evaluator | None = None
+    seconds: float = 0.0
+    saved: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        spec = self.trial.spec
+        sessions = range(spec.meta.max_session)
+        self.train = [self._table(s, "train") for s in sessions]
+        self.eval = [self._table(s, "eval") for s in sessions]
+        self.seconds = sum(float(row.get("seconds", 0.0)) for row in self.folder.read_timings())
+        if spec.meta.rigorous_eval:
+            self.evaluator = Evaluator(spec, self.trial.algorithm, self.trial.loop.session.lens)
+
+    def _table(self, session: int, mode: Any) -> SessionTable:
+        """The table so far, up to where the trial stands."""
+        path = self.folder.session_df_path(session, mode)
+        if not path.exists() or self.trial.segment == 0:
+            return SessionTable()
+        table = SessionTable.read(path)
+        table.keep(int(np.sum(table.columns["frame"] <= self.trial.frame)) if len(table) else 0)
+        return table
+
+    def take(self, chunk: Chunk) -> None:
+        """Note a chunk."""
+        check_finite(self.trial, chunk)
+        every = self.trial.spec.meta.eval_frequency
+        for s, columns in enumerate(rows_of(self.trial, chunk)):
+            table = self.train[s]
+            history = np.concatenate([table.columns.get("total_reward", np.zeros(0)), columns["total_reward"]])
+            columns["total_reward_ma"] = metrics.moving_average(history)[len(table) :].astype(np.float32)
+            table.extend(columns)
+            if self.evaluator is None:  # without an evaluation of its own, what training saw stands for it
+                due = columns["frame"] // every > (columns["frame"] - self.trial.spec.meta.log_frequency) // every
+                self.eval[s].extend({name: x[due] for name, x in columns.items()})
+        if self.evaluator is not None and (self.trial.frame % every < self.trial.loop.plan.frames or self.trial.done):
+            self._evaluate(self.evaluator)
+        self.seconds += chunk.seconds
+        self.folder.append_timing({"frame": self.trial.frame, "frames": self.frames_of(chunk), "seconds": chunk.seconds})
+        if time.perf_counter() - self.saved > CHECKPOINT_SECONDS:
+            self.save()
+
+    def frames_of(self, chunk: Chunk) -> int:
+        """Frames of all sessions in a chunk."""
+        return chunk.count * self.trial.loop.plan.frames * self.trial.spec.meta.max_session
+
+    def _evaluate(self, evaluator: Evaluator) -> None:
+        algorithm, runner = self.trial.algorithm, self.trial.runner
+        policies = jax.vmap(algorithm.policy)(runner.agent), runner.lens.obs
+        returns = evaluator.returns(policies, self.trial.frame)
+        for s, table in enumerate(self.eval):
+            row = {name: column[-1] for name, column in self.train[s].columns.items()}
+            score = np.float32(returns[s].mean())
+            history = np.append(table.columns.get("total_reward", np.zeros(0)), score)
+            table.append(row | {"total_reward": score, "total_reward_ma": metrics.moving_average(history)[-1]})
+
+    def save(self) -> None:
+        """Tables first, then the checkpoint: a resume trims tables that are ahead of it."""
+        for s in range(len(self.train)):
+            self.train[s].write(self.folder.session_df_path(s, "train"))
+            self.eval[s].write(self.folder.session_df_path(s, "eval"))
+        best = self.trial.runner.best
+        for s in range(len(self.train)):
+            policy = jax.tree.map(lambda x, s=s: np.asarray(x[s]), best.policy)
+            meta = {"session": s, "frame": int(best.frame[s]), "total_reward_ma": float(best.score[s])}
+            save_tree(self.folder.best_policy_path(s), policy, meta)
+        self.trial.save(self.folder)
+        self.saved = time.perf_counter()
+
+    def finish(self) -> dict[str, Any]:
+        """The metrics of the sessions and of the trial, computed from the tables."""
+        self.save()
+        baseline = metrics.random_baseline(self.trial.spec.env.name)
+        sessions = [metrics.session_metrics(table.columns, baseline) for table in self.train]
+        for s, table in enumerate(self.eval):
+            write_json(self.folder.session_metrics_path(s, "train"), sessions[s])
+            write_json(self.folder.session_metrics_path(s, "eval"), metrics.session_metrics(table.columns, baseline))
+        frames = self.trial.frame * len(self.train)
+        result = metrics.trial_metrics(sessions, frames / max(self.seconds, 1e-9))
+        write_json(self.folder.trial_metrics_path, result)
+        return result
+
+
+Watch = Callable[[Recorder, Chunk], bool]  # shown every chunk; False asks the trial to stop here
+
+
+def run_trial(trial: Trial, folder: RunFolder, watch: Watch | None = None) -> dict[str, Any] | None:
+    """Train to the end and return the metrics, or None if the watcher asked to stop: then a checkpoint is saved."""
+    recorder = Recorder(trial, folder)
+    if trial.segment == 0:
+        recorder.save()
+    for chunk in trial.march():
+        recorder.take(chunk)
+        if watch is not None and not watch(recorder, chunk) and not trial.done:
+            recorder.save()
+            return None
+    return recorder.finish()
+
+
+
+def check(spec: Spec) -> None:
+    """Raises what `Trial.create` would raise, without training anything."""
+    Trial.create(spec)
