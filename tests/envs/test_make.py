@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from rewardlab.envs import make as module
 from rewardlab.envs.base import Box, Discrete
-from rewardlab.envs.classic import CLASSIC, Pendulum
+from rewardlab.envs.classic import CLASSIC, CartPole, Pendulum
 from rewardlab.envs.host import HostEnv
 from rewardlab.envs.make import make, spaces
 from rewardlab.envs.wrappers import VectorEnv
@@ -50,7 +50,7 @@ def test_algorithms_see_rows() -> None:
     made = make(EnvSpec("counting:Countdown-v0"), 1, 0)
     made_spaces = spaces(made)
     assert made_spaces == (Box((1,), 0.0, float("inf")), Discrete(2))
-    made.close()  # type: ignore[union-attr]
+    made.close()
 
     class Picture:
         observation = Box((2, 3, 4), 0.0, 255.0, "uint8")
@@ -77,8 +77,8 @@ def test_what_is_no_jax_environment_is_gymnasiums(name: str) -> None:
             make(EnvSpec(name), 2, 0)
 
 
-class Unsound(CLASSIC["CartPole-v1"]):  # type: ignore[misc,name-defined]
-    max_episode_steps = 0
+class Unsound(CartPole):
+    max_episode_steps: ClassVar[int] = 0
 
 
 def _offer(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
@@ -93,7 +93,7 @@ def test_installed_packages_offer_theirs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_breaks_the_contract_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_jax", lambda name: Unsound)
+    monkeypatch.setattr(module, "find_jax", lambda _: Unsound)
     with pytest.raises(SpecError, match="Unsound has max_episode_steps 0; it must be a positive integer"):
         make(EnvSpec("mine:Unsound"), 1, 0)
 
@@ -101,7 +101,10 @@ def test_what_breaks_the_contract_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("env", "sentence"),
     [
-        (EnvSpec("CartPole-v1", kwargs={"sutton_reward": True}), "'sutton_reward'; the nearest key is 'sutton_barto_re"),
+        (
+            EnvSpec("CartPole-v1", kwargs={"sutton_reward": True}),
+            "'sutton_reward'; the nearest key is 'sutton_barto_re",
+        ),
         (EnvSpec("Acrobot-v1", kwargs={"speed": 1}), "does not take the key 'speed'; it takes none"),
         (EnvSpec("Pendulum-v1", kwargs={"g": "heavy"}), "env.g is 'heavy', expected a number"),
         (EnvSpec("Countdown-v0", backend="jax"), "Countdown-v0 does not live in JAX; leave env.backend out"),

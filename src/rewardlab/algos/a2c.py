@@ -16,7 +16,7 @@ from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.actor_critic import ActorCritic, ActorCriticOptimizer
 from rewardlab.nets.heads import action_distribution
-from rewardlab.spec import NetSpec, Spec
+from rewardlab.spec import NetSpec, Spec, SpecError
 
 
 class ActorCriticState(NamedTuple):
@@ -44,6 +44,8 @@ class ActorCriticAlgorithm(Algorithm):
 
     def assemble(self, spec: Spec) -> Self:
         """With the networks and optimisers of the spec."""
+        if spec.agent.net.shared and spec.agent.critic_net is not None:
+            raise SpecError("agent.critic_net has no effect where agent.net.shared is true: leave one of them out")
         optimizer = ActorCriticOptimizer.create(spec)
         return self.replace(net_spec=spec.agent.net, critic_spec=spec.agent.critic_net, optimizer=optimizer)
 

@@ -18,7 +18,7 @@ from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import Actor, SquashedActor, action_distribution
 from rewardlab.nets.mlp import MLP
 from rewardlab.nets.optimizer import Optimizer
-from rewardlab.spec import NetSpec, Spec
+from rewardlab.spec import NetSpec, Spec, SpecError
 
 Critics = MLP  # two critics, stacked on a leading axis
 
@@ -40,7 +40,9 @@ class SACLearner(NamedTuple):
 class SAC(OffPolicyAlgorithm):
     """Until `training_start_step` frames actions are uniform. The entropy that the temperature aims at is
     `target_entropy`, by default −(number of actions) for continuous and `target_entropy_ratio`·log n for discrete ones;
-    `fixed_alpha` holds the temperature still. `policy_delay` steps the actor every so many critic steps."""
+    `fixed_alpha` holds the temperature still. `policy_delay` steps the actor every so many critic steps. `double_q`:
+    values are the lower of the two critics' (min), or their mean (average), which keeps the optimism that discrete
+    actions explore by (https://arxiv.org/abs/2209.10081)."""
 
     fixed_alpha: float | Array | None = None
     init_alpha: float | Array = 1.0
@@ -48,12 +50,15 @@ class SAC(OffPolicyAlgorithm):
     target_entropy_ratio: float | Array = 0.98
     log_alpha_max: float | Array | None = None
     policy_delay: int = setting(1)
+    double_q: str = setting("min")
     critic_spec: NetSpec = made(static=True)
     actor_optimizer: Optimizer = made()
     critic_optimizer: Optimizer = made()
 
     def assemble(self, spec: Spec) -> Self:
         """With the networks, memory and optimisers of the spec."""
+        if self.double_q not in ("min", "average"):
+            raise SpecError(f"agent.algorithm.double_q is {self.double_q!r}, expected min or average")
         net, critic_net = spec.agent.net, spec.agent.critic_net or spec.agent.net
         return (
             super()
@@ -127,12 +132,12 @@ class SAC(OffPolicyAlgorithm):
         return obs if self.discrete else jnp.concatenate([obs, action], axis=-1)
 
     def soft_value(self, learner: SACLearner, pi: Any, log_prob: Array, q: Array) -> Array:
-        """V = E_π[min Q − α log π], summed over discrete actions, by one draw for continuous ones."""
+        """V = E_π[Q − α log π] with the lower Q or the mean of both: over all discrete actions, by one continuous draw."""
         alpha = jnp.exp(learner.log_alpha)
-        lowest = q.min(0)
+        both = q.min(0) if self.double_q == "min" else q.mean(0)
         if self.discrete:
-            return jnp.sum(jnp.exp(pi.log_probs) * (lowest - alpha * pi.log_probs), axis=-1)
-        return lowest[..., 0] - alpha * log_prob
+            return jnp.sum(jnp.exp(pi.log_probs) * (both - alpha * pi.log_probs), axis=-1)
+        return both[..., 0] - alpha * log_prob
 
     def draw(self, actor: Any, obs: Array, key: PRNGKeyArray) -> tuple[Any, Array, Array]:
         """The distribution, a differentiable action (continuous) and its log-probability."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from rewardlab.experiment import metrics
-from rewardlab.experiment.record import RunFolder, read_columns
+from rewardlab.experiment.record import RecordError, RunFolder, read_columns, read_json, write_json
+from rewardlab.experiment.trial import speed
 
 ALGORITHMS = {"DDQN+PER": "ddqn_per"}  # labels whose spec names are not their lower case
 SETTINGS = ("max_frame", "num_envs", "max_session", "log_frequency")
@@ -93,10 +95,8 @@ def read_result(path: Path) -> Result | None:
     target = max(fitting, key=lambda t: len(t.spec_prefix))
     sessions = [read_columns(folder.session_df_path(s, "train")) for s in folder.sessions()]
     scores = tuple(metrics.session_metrics(c, 0.0)["scalar"]["total_reward_ma"] for c in sessions)
-    timings = folder.read_timings()
-    seconds, frames = (sum(row[name] for row in timings) for name in ("seconds", "frames"))
     problems = tuple(settings_problems(spec, target, [int(c["frame"][-1]) for c in sessions]))
-    return Result(target, path.name, folder.spec_name, scores, frames / seconds if seconds else float("nan"), problems)
+    return Result(target, path.name, folder.spec_name, scores, speed(folder.read_timings()), problems)
 
 
 def settings_problems(spec: Mapping[str, Any], target: Target, last_frames: list[int]) -> Iterable[str]:
@@ -166,3 +166,21 @@ def row(target: Target, result: Result | None, root: Path) -> str:
         f"| {target.algorithm} | {result.status} | {result.score:.2f} ± {spread:.2f} | {target.goal:g} | {published} "
         f"| {result.fps:,.0f} | `{result.spec_name}` | {link} |"
     )
+
+
+def keep(path: Path, root: Path) -> Path:
+    """The small part of a finished run, copied: what the board reads and a person looks at, without the weights."""
+    folder = RunFolder.open(path)
+    if not folder.trial_metrics_path.exists():
+        raise RecordError(f"{path} is not finished: resume it with rewardlab run {folder.spec_name} train@{path}")
+    kept = RunFolder(root / path.name, folder.spec_name)
+    sessions = folder.sessions()
+    files = [folder.trial_spec_path, folder.timing_path, folder.graph_path("trial_graph_mean_returns_vs_frames.png")]
+    files += [folder.session_df_path(s, "train") for s in sessions]
+    for file in files:
+        target = kept.path / file.relative_to(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+    scalars = {"scalar": read_json(folder.trial_metrics_path)["scalar"]}
+    write_json(kept.trial_metrics_path, scalars)
+    return kept.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from rewardlab import algos
 from rewardlab.algos.base import Algorithm
+from rewardlab.envs.host import HostEnv
+from rewardlab.envs.make import make, spaces
+from rewardlab.envs.wrappers import Lens
 from rewardlab.experiment.evaluate import play_episodes
 from rewardlab.experiment.record import RecordError, RunFolder, load_tree, read_meta
-from rewardlab.experiment.trial import Trial
+from rewardlab.experiment.session import Session
+from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec, from_dict
 
 
@@ -28,20 +34,27 @@ class TrainedPolicy:
             raise RecordError(f"{folder.path} holds no policy yet: let it train to its first checkpoint")
         scores = [float(read_meta(path)["total_reward_ma"]) for path in saved]
         self.path = saved[int(np.argmax(scores))]
-        trial = Trial.create(self.spec)
-        template = jax.tree.map(lambda x: x[0], trial.runner.best.policy)
-        self.algorithm: Algorithm = trial.algorithm
-        self.lens = trial.loop.session.lens
-        (self.policy, self.stats), self.meta = load_tree(self.path, template)
-        self._act = jax.jit(self._act_one)
+        env = make(dataclasses.replace(self.spec.env, num_envs=1), 1, self.spec.meta.seed)
+        self.algorithm: Algorithm = algos.make(self.spec, *spaces(env))
+        if isinstance(env, HostEnv):
+            env.close()
+        self.lens = Session(self.spec, self.algorithm).lens
+        policy = jax.eval_shape(lambda key: self.algorithm.policy(self.algorithm.init(key)), jax.random.key(0))
+        (self.policy, self.stats), self.meta = load_tree(self.path, (policy, self.lens.create(1).obs))
+        self._choose = jax.jit(self._choose_one)
+        self._to_env = jax.jit(lambda action: to_env_action(action, self.algorithm.action))
 
-    def _act_one(self, obs: Any, key: Any) -> Any:
-        lens = self.lens.create(1)._replace(obs=self.stats)
+    def _choose_one(self, obs: Any, key: Any) -> Any:
+        lens = Lens(self.stats, None, None)
         return self.algorithm.play(self.policy, self.lens.look(lens, obs[None]), key)[0]
 
-    def act(self, obs: Any, seed: int = 0) -> np.ndarray[Any, Any]:
-        """The action for one observation, as the policy gives it."""
-        return np.asarray(self._act(np.asarray(obs), jax.random.key(seed)))
+    def choose(self, obs: Any) -> np.ndarray[Any, Any]:
+        """The policy's own action at one observation."""
+        return np.asarray(self._choose(np.asarray(obs), jax.random.key(0)))
+
+    def act(self, obs: Any) -> np.ndarray[Any, Any]:
+        """The action at one observation, in the environment's units."""
+        return np.asarray(self._to_env(self._choose(np.asarray(obs), jax.random.key(0))))
 
 
 def resolve(where: str | Path, spec_name: str) -> RunFolder:
@@ -62,7 +75,7 @@ def enjoy(where: str | Path, spec_name: str, render: bool, episodes: int) -> Ite
     yield f"{trained.path.name}: saved at frame {trained.meta['frame']}, total_reward_ma {trained.meta['total_reward_ma']:.2f}"
     frames: list[Any] = []
     total, returns = 0.0, []
-    for step in play_episodes(trained.spec, trained.act, episodes, trained.spec.meta.seed + 1, render):
+    for step in play_episodes(trained.spec, trained.choose, episodes, trained.spec.meta.seed + 1, render):
         total += step.reward
         if step.frame is not None:
             frames.append(step.frame)

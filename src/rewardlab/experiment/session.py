@@ -204,6 +204,9 @@ class ScanLoop:
         runner, seen = self._advance(self.algorithm, runner, *numbers)
         return runner, jax.tree.map(lambda x: np.asarray(x)[:count].swapaxes(0, 1), seen)
 
+    def close(self) -> None:
+        """Nothing outside JAX was opened."""
+
     def freeze(self, runner: Runner) -> Runner:
         """The runner as a checkpoint holds it: the environments' states are in it already."""
         return runner

@@ -13,8 +13,7 @@ import numpy as np
 
 from rewardlab import algos
 from rewardlab.algos.base import Algorithm
-from rewardlab.envs.base import Box
-from rewardlab.envs.make import make
+from rewardlab.envs.make import make, spaces
 from rewardlab.envs.wrappers import VectorEnv
 from rewardlab.experiment import metrics
 from rewardlab.experiment.evaluate import Evaluator
@@ -24,7 +23,6 @@ from rewardlab.experiment.session import Runner, ScanLoop, Seen
 from rewardlab.spec import Spec
 
 CHUNK_SECONDS = 0.5  # how long the program runs between two looks at the clock
-CHECKPOINT_SECONDS = 30.0
 # the columns of the seeds' tables, in their order; what an algorithm logs besides comes after them
 COLUMNS = ("epi", "t", "opt_step", "frame", "total_reward", "total_reward_ma", "loss", "lr", "explore_var")
 COLUMNS += ("entropy_coef", "entropy", "grad_norm")
@@ -59,7 +57,7 @@ class Trial:
         """A trial at its start."""
         sessions = spec.meta.max_session
         env = make(spec.env, sessions, spec.meta.seed)
-        algorithm = algos.make(spec, Box((env.observation.size,)), env.action)
+        algorithm = algos.make(spec, *spaces(env))
         loop = ScanLoop(spec, algorithm, env) if isinstance(env, VectorEnv) else HostLoop(spec, algorithm, env)
         return cls(spec, loop, algorithm, loop.start(session_keys(spec)))
 
@@ -182,7 +180,8 @@ class Recorder:
     train: list[SessionTable] = field(default_factory=list)
     eval: list[SessionTable] = field(default_factory=list)
     evaluator: Evaluator | None = None
-    seconds: float = 0.0
+    timings: list[dict[str, Any]] = field(default_factory=list)
+    warm: bool = False  # whether this process has compiled the program
     saved: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
@@ -190,7 +189,7 @@ class Recorder:
         sessions = range(spec.meta.max_session)
         self.train = [self._table(s, "train") for s in sessions]
         self.eval = [self._table(s, "eval") for s in sessions]
-        self.seconds = sum(float(row.get("seconds", 0.0)) for row in self.folder.read_timings())
+        self.timings = self.folder.read_timings()
         if spec.meta.rigorous_eval:
             self.evaluator = Evaluator(spec, self.trial.algorithm, self.trial.loop.session.lens)
 
@@ -217,9 +216,11 @@ class Recorder:
                 self.eval[s].extend({name: x[due] for name, x in columns.items()})
         if self.evaluator is not None and (self.trial.frame % every < self.trial.loop.plan.frames or self.trial.done):
             self._evaluate(self.evaluator)
-        self.seconds += chunk.seconds
-        self.folder.append_timing({"frame": self.trial.frame, "frames": self.frames_of(chunk), "seconds": chunk.seconds})
-        if time.perf_counter() - self.saved > CHECKPOINT_SECONDS:
+        timing = {"frame": self.trial.frame, "frames": self.frames_of(chunk), "seconds": chunk.seconds}
+        self.timings.append(timing | {"compiled": not self.warm})
+        self.folder.append_timing(self.timings[-1])
+        self.warm = True
+        if time.perf_counter() - self.saved > self.trial.spec.meta.checkpoint_seconds:
             self.save()
 
     def frames_of(self, chunk: Chunk) -> int:
@@ -249,6 +250,12 @@ class Recorder:
         self.trial.save(self.folder)
         self.saved = time.perf_counter()
 
+    def close(self) -> None:
+        """End the environments."""
+        self.trial.loop.close()
+        if self.evaluator is not None:
+            self.evaluator.close()
+
     def finish(self) -> dict[str, Any]:
         """The metrics of the sessions and of the trial, computed from the tables."""
         self.save()
@@ -257,10 +264,15 @@ class Recorder:
         for s, table in enumerate(self.eval):
             write_json(self.folder.session_metrics_path(s, "train"), sessions[s])
             write_json(self.folder.session_metrics_path(s, "eval"), metrics.session_metrics(table.columns, baseline))
-        frames = self.trial.frame * len(self.train)
-        result = metrics.trial_metrics(sessions, frames / max(self.seconds, 1e-9))
+        result = metrics.trial_metrics(sessions, speed(self.timings))
         write_json(self.folder.trial_metrics_path, result)
         return result
+
+
+def speed(timings: list[dict[str, Any]]) -> float:
+    """Frames per second of all sessions together, without the chunks in which a process compiled."""
+    counted = [row for row in timings if not row["compiled"]] or timings
+    return sum(row["frames"] for row in counted) / max(sum(row["seconds"] for row in counted), 1e-9)
 
 
 Watch = Callable[[Recorder, Chunk], bool]  # shown every chunk; False asks the trial to stop here
@@ -269,14 +281,17 @@ Watch = Callable[[Recorder, Chunk], bool]  # shown every chunk; False asks the t
 def run_trial(trial: Trial, folder: RunFolder, watch: Watch | None = None) -> dict[str, Any] | None:
     """Train to the end and return the metrics, or None if the watcher asked to stop: then a checkpoint is saved."""
     recorder = Recorder(trial, folder)
-    if trial.segment == 0:
-        recorder.save()
-    for chunk in trial.march():
-        recorder.take(chunk)
-        if watch is not None and not watch(recorder, chunk) and not trial.done:
+    try:
+        if trial.segment == 0:
             recorder.save()
-            return None
-    return recorder.finish()
+        for chunk in trial.march():
+            recorder.take(chunk)
+            if watch is not None and not watch(recorder, chunk) and not trial.done:
+                recorder.save()
+                return None
+        return recorder.finish()
+    finally:
+        recorder.close()
 
 
 

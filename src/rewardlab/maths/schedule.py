@@ -13,7 +13,8 @@ class Schedule(eqx.Module):
     """From `start_val` at frame `start_step` to `end_val` at `end_step`, and constant outside.
 
     With x from 0 to 1 between them, linear_decay: a straight line. rate_decay: start_val · 0.9^(20x), not below
-    end_val. periodic_decay: end_val + ½ (start_val − end_val)(1 + cos 60x)(1 − x), some ten periods. no_decay: start_val.
+    end_val. periodic_decay: end_val + ½ (start_val − end_val)(1 + cos 60x)(1 − x), some ten periods. no_decay:
+    start_val.
     """
 
     name: str = eqx.field(static=True, default="no_decay")

@@ -72,7 +72,7 @@ class Optimizer(eqx.Module):
 
     def step(self, params: Params, grads: Params, state: Any, frame: Array) -> tuple[Params, Any, Float[Array, ""]]:
         """New parameters, new state, and the norm of the gradient before clipping."""
-        norm = optax.global_norm(grads)
+        norm = optax.tree.norm(grads)
         if self.clip is not None:
             grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, self.clip / (norm + 1e-6)), grads)
         updates, state = _scaling(self.spec).update(grads, state, params)

@@ -150,6 +150,7 @@ class MetaSpec:
     search_resources: Mapping[str, Any] | None = None
     search_scheduler: Mapping[str, Any] | None = None
     seed: int = 0
+    checkpoint_seconds: float = 30.0
     save_replay: bool = True
 
 
