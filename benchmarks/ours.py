@@ -1,13 +1,14 @@
 """RewardLab's own side of `benchmarks/classic.py`: the loop of `rewardlab run`, without the run folder."""
 
 import time
+from collections import deque
 from importlib import metadata
 from typing import Any
 
 import numpy as np
+
 from peers.contract import Measurement, Request, parse_request, report, wait_at_barrier
 from peers.settings import TASKS, DqnWork, PpoWork, SacWork, Work
-
 from rewardlab.experiment import device
 from rewardlab.experiment.trial import Trial
 from rewardlab.spec import Spec, from_dict
@@ -72,11 +73,9 @@ def main() -> None:
     warmup = time.perf_counter() - begun
     wait_at_barrier(request)
     begun = time.perf_counter()
-    last = first
-    for last in march:
-        pass
+    last = deque(march, maxlen=1)[0]
     seconds = time.perf_counter() - begun
-    frames = (trial.loop.plan.segments - first.count) * trial.loop.plan.frames
+    frames = (trial.loop.plan.segments - first.segments) * trial.loop.plan.frames
     returns = np.asarray(last.seen.total_reward)[:, -1, -1]
     updates = int(np.asarray(last.seen.metrics["opt_step"])[0, -1])
     measured = Measurement(frames, seconds, warmup, updates, float(np.nanmean(returns)))

@@ -1,7 +1,7 @@
 """What every test runs on: the CPU as two devices, and one cache of compiled programs for this test session.
 
-Set before anything imports JAX, so that processes which the tests start run on the same. Another platform is chosen from
-outside: `JAX_PLATFORMS=cuda uv run pytest`.
+Set before anything imports JAX, so that processes which the tests start run on the same. Another platform is chosen
+from outside: `JAX_PLATFORMS=cuda uv run pytest`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """RewardLab: agents train, are measured and compete, under one roof.
 
-    import rewardlab as rl
-    run = rl.train("ppo_cartpole", **{"agent.algorithm.gamma": 0.98})
-    run.score, run.policy.act(obs)
-    run = rl.load("data/ppo_cartpole_2026_01_31_120000")
+import rewardlab as rl
+run = rl.train("ppo_cartpole", **{"agent.algorithm.gamma": 0.98})
+run.score, run.policy.act(obs)
+run = rl.load("data/ppo_cartpole_2026_01_31_120000")
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_the_batch_of_jax_environments_ends_as_the_host_does(counting: ModuleTyp
     state, _ = batch.reset(KEY)
     steps = []
     for action in ([1, 0], [0, 0], [0, 0], [0, 0]):
-        state, step = batch.step(state, jnp.array(action), KEY)
+        state, step = batch.step(state, jnp.array(action), jax.tree.map(lambda x: x[0], batch.noise(KEY, 1)))
         steps.append([np.asarray(field).reshape(2).tolist() for field in step])
     shown, _, terminated, truncated, next_obs = (list(fields) for fields in zip(*steps, strict=True))
     assert next_obs == [[1, 1], [1, 2], [2, 1], [1, 2]]

@@ -132,7 +132,7 @@ class SAC(OffPolicyAlgorithm):
         return obs if self.discrete else jnp.concatenate([obs, action], axis=-1)
 
     def soft_value(self, learner: SACLearner, pi: Any, log_prob: Array, q: Array) -> Array:
-        """V = E_π[Q − α log π] with the lower Q or the mean of both: over all discrete actions, by one continuous draw."""
+        """V = E_π[Q − α log π] with the lower Q or the mean of both: over all discrete actions, or one draw."""
         alpha = jnp.exp(learner.log_alpha)
         both = q.min(0) if self.double_q == "min" else q.mean(0)
         if self.discrete:

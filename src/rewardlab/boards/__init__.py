@@ -1,0 +1,1 @@
+"""What may stand on a board, and the tables that show it."""

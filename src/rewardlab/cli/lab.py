@@ -28,7 +28,10 @@ def say(text: str) -> None:
 def run(
     what: Annotated[
         list[str],
-        typer.Argument(metavar="[SPEC_FILE] SPEC_NAME [MODE]", help="MODE: train (default), dev, search, train@latest, train@DIR, enjoy@DIR."),
+        typer.Argument(
+            metavar="[SPEC_FILE] SPEC_NAME [MODE]",
+            help="MODE: train (default), dev, search, train@latest, train@DIR, enjoy@DIR.",
+        ),
     ],
     settings: Settings = None,
     data: Data = Path("data"),
@@ -43,7 +46,9 @@ def run(
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
-    tolerance: Annotated[float, typer.Option(help="How far numbers may lie apart, relatively, on another machine.")] = 1e-3,
+    tolerance: Annotated[
+        float, typer.Option(help="How far numbers may lie apart, relatively, on another machine.")
+    ] = 1e-3,
 ) -> None:
     """Run a recorded trial again and compare every table and weight."""
     from rewardlab.cli import run as command
@@ -55,7 +60,9 @@ spec_app = typer.Typer(help="Look at specs: show, check, import, list.", no_args
 
 
 @spec_app.command("show")
-def spec_show(what: Annotated[list[str], typer.Argument(metavar="[SPEC_FILE] SPEC_NAME")], settings: Settings = None) -> None:
+def spec_show(
+    what: Annotated[list[str], typer.Argument(metavar="[SPEC_FILE] SPEC_NAME")], settings: Settings = None
+) -> None:
     """Print a spec as it would run, defaults and overrides included."""
     from rewardlab.spec import load, to_yaml
 
@@ -66,7 +73,9 @@ def spec_show(what: Annotated[list[str], typer.Argument(metavar="[SPEC_FILE] SPE
 
 
 @spec_app.command("check")
-def spec_check(what: Annotated[list[str], typer.Argument(metavar="[SPEC_FILE] SPEC_NAME")], settings: Settings = None) -> None:
+def spec_check(
+    what: Annotated[list[str], typer.Argument(metavar="[SPEC_FILE] SPEC_NAME")], settings: Settings = None
+) -> None:
     """Say whether a spec would run, and if not, why."""
     from rewardlab.experiment.trial import check
     from rewardlab.spec import load
@@ -113,7 +122,9 @@ bench_app = typer.Typer(help="The benchmark board.", no_args_is_help=True)
 @bench_app.command("table")
 def bench_table(
     runs: Annotated[Path, typer.Argument(help="The folder that holds the run folders.")] = Path("benchmarks/runs"),
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the table is written.")] = Path("docs/BENCHMARKS.md"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the table is written.")] = Path(
+        "docs/BENCHMARKS.md"
+    ),
 ) -> None:
     """Write the benchmark table from run folders; every number is computed from their tables."""
     from rewardlab.boards import benchmark
@@ -127,7 +138,9 @@ def bench_table(
 @bench_app.command("keep")
 def bench_keep(
     folders: Annotated[list[Path], typer.Argument(help="Finished run folders.")],
-    runs: Annotated[Path, typer.Option("--runs", help="Where the small part of each is kept.")] = Path("benchmarks/runs"),
+    runs: Annotated[Path, typer.Option("--runs", help="Where the small part of each is kept.")] = Path(
+        "benchmarks/runs"
+    ),
 ) -> None:
     """Copy what a table needs of finished runs (spec, tables, timings, metrics, graphs as PNG), without the weights."""
     from rewardlab.boards import benchmark

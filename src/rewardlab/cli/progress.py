@@ -44,7 +44,9 @@ class Progress:
             print("compiling …", end="", file=sys.stderr, flush=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.live:
             print(file=sys.stderr, flush=True)
 
@@ -72,4 +74,5 @@ class Progress:
         speed = self.frames / self.seconds if self.frames else 0.0
         left = (spec.env.max_frame - self.trial.frame) * spec.meta.max_session / speed if speed else float("nan")
         pace = f"{compact(speed)} frames/s | {clock(left)} left" if speed else "compiled"
-        return f"{spec.name} | {share:4.0%} | frame {compact(self.trial.frame)} × {spec.meta.max_session} | {pace} | total_reward_ma {reward}"
+        frame = f"frame {compact(self.trial.frame)} × {spec.meta.max_session}"
+        return f"{spec.name} | {share:4.0%} | {frame} | {pace} | total_reward_ma {reward}"

@@ -20,7 +20,7 @@ from rewardlab.experiment.record import RecordError, RunFolder, first_difference
 from rewardlab.experiment.replay import enjoy
 from rewardlab.experiment.trial import Chunk, Recorder, Trial, run_trial
 from rewardlab.plots.launch import draw_apart
-from rewardlab.spec import Spec, SpecError, dump, from_dict, load
+from rewardlab.spec import Spec, SpecError, dump, from_dict, load, near
 
 MODES = ("train", "dev", "search", "enjoy")
 FORMAT = "{time:YYYY-MM-DD HH:mm:ss} | {level} | {message}"
@@ -43,16 +43,22 @@ def split(what: Sequence[str]) -> tuple[list[str], str]:
     words = list(what)
     if len(words) > 1 and words[-1].partition("@")[0] in MODES:
         return words[:-1], words[-1]
-    if len(words) == 3:
-        raise SpecError(f"MODE {words[2]!r} is unknown; there are train, dev, search, train@latest, train@DIR, enjoy@DIR")
+    if len(words) > 3:
+        raise SpecError(f"too many words: {' '.join(words)}; the form is [SPEC_FILE] SPEC_NAME [MODE]")
+    if len(words) == 3 or (len(words) == 2 and not Path(words[0]).suffix):  # a file has an ending, a name has none
+        nearest = near(words[-1], MODES)
+        hint = (
+            f"did you mean {nearest}?"
+            if nearest
+            else f"there are {', '.join(MODES)}, train@latest, train@DIR, enjoy@DIR"
+        )
+        raise SpecError(f"the mode {words[-1]!r} is unknown; {hint}")
     return words, "train"
 
 
 def run(what: Sequence[str], settings: Sequence[str], data: Path, render: bool, episodes: int) -> None:
     """Run a spec in a mode."""
     words, mode = split(what)
-    if len(words) > 2:
-        raise SpecError(f"too many words: {' '.join(what)}; the form is [SPEC_FILE] SPEC_NAME [MODE]")
     kind, _, where = mode.partition("@")
     if kind == "search":
         raise SpecError("search is not built yet; train is")
@@ -133,7 +139,7 @@ def stoppable() -> Iterator[list[int]]:
     """The first Ctrl-C or SIGTERM is noted in the list and asks for a checkpoint; the second stops at once."""
     asked: list[int] = []
 
-    def note(number: int, frame: Any) -> None:
+    def note(number: int, _: Any) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(number)

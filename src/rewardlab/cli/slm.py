@@ -21,5 +21,3 @@ def translate(arguments: list[str]) -> list[str]:
 def main() -> None:
     """The console command."""
     app.main(translate(sys.argv[1:]))
-
-

@@ -1,0 +1,1 @@
+"""Environments: in JAX, or any of Gymnasium's outside it."""

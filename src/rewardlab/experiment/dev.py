@@ -13,7 +13,6 @@ from rewardlab.experiment.trial import TrainingError, Trial
 from rewardlab.spec import Spec
 
 
-
 def shorten(spec: Spec) -> Spec:
     """The spec with one session and no more frames than a look takes."""
     env = dataclasses.replace(spec.env, max_frame=min(spec.env.max_frame, 10_000))

@@ -61,18 +61,18 @@ def resolve(where: str | Path, spec_name: str) -> RunFolder:
     """A run by its folder, by a spec file in it, or by a pattern of either: then the newest that fits."""
     if Path(where).exists() and not any(Path(where).glob("*_spec.yaml")) and Path(where).is_dir():
         return RunFolder.latest(spec_name, Path(where))
-    found = sorted(glob.glob(str(where)))
+    found = sorted(glob.glob(str(where)))  # noqa: PTH207 - the pattern may be absolute, which Path.glob refuses
     if not found:
         raise RecordError(f"There is no run folder {where}.")
     return RunFolder.open(found[-1])
-
 
 
 def enjoy(where: str | Path, spec_name: str, render: bool, episodes: int) -> Iterator[str]:
     """Lines that say what each episode brought; with `render` the episodes are filmed into the run's graph folder."""
     folder = resolve(where, spec_name)
     trained = TrainedPolicy(folder)
-    yield f"{trained.path.name}: saved at frame {trained.meta['frame']}, total_reward_ma {trained.meta['total_reward_ma']:.2f}"
+    frame, score = trained.meta["frame"], float(trained.meta["total_reward_ma"])
+    yield f"{trained.path.name}: saved at frame {frame}, total_reward_ma {score:.2f}"
     frames: list[Any] = []
     total, returns = 0.0, []
     for step in play_episodes(trained.spec, trained.choose, episodes, trained.spec.meta.seed + 1, render):

@@ -1,4 +1,4 @@
-"""The loop: act, step, learn. Pure functions of one session, mapped over the sessions of a trial; it is driven by `scan`
+"""The loop: act, step, learn. Pure functions of one session, mapped over the sessions of a trial; driven by `scan`
 where the environment lives in JAX (`ScanLoop`) and by Python where it does not (`HostLoop`, host.py).
 
 A loop does not log, plot or save. It advances, and what it has seen comes back as arrays.
@@ -22,8 +22,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Clock, Metrics
 from rewardlab.envs.base import TimeStep
-from rewardlab.experiment.device import session_mesh
 from rewardlab.envs.wrappers import Lens, LensSettings, Tracker, VectorEnv
+from rewardlab.experiment.device import session_mesh
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec
@@ -37,7 +37,7 @@ class Best(NamedTuple):
     score: Float[Array, ""]
     frame: Int[Array, ""]
     policy: Any
-    recent: Float[Array, "W"]
+    recent: Float[Array, W]
 
 
 class Runner(NamedTuple):
@@ -53,7 +53,7 @@ class Runner(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a segment saw: per vector step the mean last return and the episodes so far, and the means of the metrics."""
+    """What a segment saw: per vector step the mean last return and the episodes so far, and the metrics' means."""
 
     total_reward: Array
     episodes: Array
@@ -104,7 +104,7 @@ class Plan:
 
 
 def strongly_typed(x: Array) -> Array:
-    """The same array with its dtype for good: a weakly typed one changes type in the first step, which compiles twice."""
+    """The same array with its dtype for good: a weakly typed one changes it in the first step, which compiles twice."""
     return x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jax.lax.convert_element_type(x, x.dtype)
 
 
@@ -117,9 +117,7 @@ class Session:
         env = spec.env
         gamma = float(getattr(algorithm, "gamma", 0.99))
         shape = algorithm.observation.shape
-        self.lens = LensSettings(
-            env.normalize_obs, env.normalize_reward, env.clip_obs, env.clip_reward, shape, gamma
-        )
+        self.lens = LensSettings(env.normalize_obs, env.normalize_reward, env.clip_obs, env.clip_reward, shape, gamma)
 
     def start(self, algorithm: Algorithm, key: PRNGKeyArray, env: Any, obs: Array) -> Runner:
         """A fresh session in environments that stand at `obs`."""
@@ -133,14 +131,15 @@ class Session:
         best = Best(jnp.asarray(-jnp.inf), jnp.zeros((), jnp.int32), policy, recent)
         tracker = Tracker.create(self.plan.num_envs)
         runner = Runner(key, agent, env, self.lens.look(lens, obs), lens, tracker, best)
-        return jax.tree.map(strongly_typed, runner)
+        typed: Runner = jax.tree.map(strongly_typed, runner)
+        return typed
 
     def clock(self, iteration: Int[Array, ""], memory_start: Int[Array, ""]) -> Clock:
         """The time at the start of an iteration."""
         return Clock(iteration, iteration * self.plan.frames_per_iteration, memory_start)
 
     def keys(self, runner: Runner, iteration: Int[Array, ""]) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-        """The randomness of an iteration, for the rollout and for learning: a function of the session's key and time."""
+        """The randomness of an iteration, for the rollout and for learning: made of the session's key and time."""
         rollout, learn = jax.random.split(jax.random.fold_in(runner.key, iteration + 1))
         return rollout, learn
 
@@ -255,7 +254,7 @@ class ScanLoop:
         metrics = {name: jnp.nanmean(x, 0) for name, x in seen.metrics.items()}
         metrics["opt_step"] = seen.metrics["opt_step"][-1]
         remember = jax.vmap(self.session.remember_best, in_axes=(None, 0, None))
-        return remember(algorithm, runner, segment), Seen(*by_session, metrics)
+        return remember(algorithm, runner, segment), Seen(by_session[0], by_session[1], metrics)
 
     def _many_segments(
         self, algorithm: Algorithm, runner: Runner, first: Array, count: Array, memory_start: Array

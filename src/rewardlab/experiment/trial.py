@@ -13,6 +13,7 @@ import numpy as np
 
 from rewardlab import algos
 from rewardlab.algos.base import Algorithm
+from rewardlab.envs.host import HostEnv
 from rewardlab.envs.make import make, spaces
 from rewardlab.envs.wrappers import VectorEnv
 from rewardlab.experiment import metrics
@@ -24,8 +25,8 @@ from rewardlab.spec import Spec
 
 CHUNK_SECONDS = 0.5  # how long the program runs between two looks at the clock
 # the columns of the seeds' tables, in their order; what an algorithm logs besides comes after them
-COLUMNS = ("epi", "t", "opt_step", "frame", "total_reward", "total_reward_ma", "loss", "lr", "explore_var")
-COLUMNS += ("entropy_coef", "entropy", "grad_norm")
+COLUMNS: tuple[str, ...] = ("epi", "t", "opt_step", "frame", "total_reward", "total_reward_ma")
+COLUMNS += ("loss", "lr", "explore_var", "entropy_coef", "entropy", "grad_norm")
 
 
 class TrainingError(RuntimeError):
@@ -36,7 +37,7 @@ class Chunk(NamedTuple):
     """What happened since the last one: which segments, what they saw, how long they took."""
 
     first: int
-    count: int
+    segments: int
     seen: Seen
     seconds: float
 
@@ -132,7 +133,7 @@ def forget_replay(runner: Runner) -> Runner:
 def rows_of(trial: Trial, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]:
     """The log checkpoints in a chunk, per session, as columns."""
     plan = trial.loop.plan
-    steps = plan.rows(chunk.first, chunk.count)
+    steps = plan.rows(chunk.first, chunk.segments)
     segment = steps // (plan.iterations * plan.horizon)
     t = chunk.first * plan.iterations * plan.horizon + steps + 1
     sessions = chunk.seen.total_reward.shape[0]
@@ -140,11 +141,11 @@ def rows_of(trial: Trial, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]
     for s in range(sessions):
         logged = {name: np.asarray(x[s])[segment] for name, x in chunk.seen.metrics.items()}
         columns: dict[str, np.ndarray[Any, Any]] = {
-            "epi": chunk.seen.episodes[s].reshape(-1)[steps],
+            "epi": np.asarray(chunk.seen.episodes[s]).reshape(-1)[steps],
             "t": t,
             "opt_step": logged.pop("opt_step"),
             "frame": t * plan.num_envs,
-            "total_reward": chunk.seen.total_reward[s].reshape(-1)[steps],
+            "total_reward": np.asarray(chunk.seen.total_reward[s]).reshape(-1)[steps],
             "total_reward_ma": np.full(len(steps), np.nan, np.float32),  # filled by the table's keeper
         }
         blank = np.full(len(steps), np.nan, np.float32)
@@ -225,7 +226,7 @@ class Recorder:
 
     def frames_of(self, chunk: Chunk) -> int:
         """Frames of all sessions in a chunk."""
-        return chunk.count * self.trial.loop.plan.frames * self.trial.spec.meta.max_session
+        return chunk.segments * self.trial.loop.plan.frames * self.trial.spec.meta.max_session
 
     def _evaluate(self, evaluator: Evaluator) -> None:
         algorithm, runner = self.trial.algorithm, self.trial.runner
@@ -272,7 +273,7 @@ class Recorder:
 def speed(timings: list[dict[str, Any]]) -> float:
     """Frames per second of all sessions together, without the chunks in which a process compiled."""
     counted = [row for row in timings if not row["compiled"]] or timings
-    return sum(row["frames"] for row in counted) / max(sum(row["seconds"] for row in counted), 1e-9)
+    return float(sum(row["frames"] for row in counted) / max(sum(row["seconds"] for row in counted), 1e-9))
 
 
 Watch = Callable[[Recorder, Chunk], bool]  # shown every chunk; False asks the trial to stop here
@@ -294,7 +295,11 @@ def run_trial(trial: Trial, folder: RunFolder, watch: Watch | None = None) -> di
         recorder.close()
 
 
-
 def check(spec: Spec) -> None:
-    """Raises what `Trial.create` would raise, without training anything."""
-    Trial.create(spec)
+    """Raises what `Trial.create` would raise, without compiling anything."""
+    env = make(spec.env, spec.meta.max_session, spec.meta.seed)
+    try:
+        algos.make(spec, *spaces(env))
+    finally:
+        if isinstance(env, HostEnv):
+            env.close()

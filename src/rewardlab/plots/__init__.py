@@ -1,0 +1,1 @@
+"""Curves from run folders."""

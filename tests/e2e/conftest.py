@@ -1,0 +1,3 @@
+from tests.e2e.commands import shop
+
+__all__ = ["shop"]
