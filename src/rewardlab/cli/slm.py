@@ -21,3 +21,7 @@ def translate(arguments: list[str]) -> list[str]:
 def main() -> None:
     """The console command."""
     app.main(translate(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -155,6 +155,10 @@ class _Member(gym.Wrapper):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Reset; an empty `options` (left by a masked reset) is passed on as none at all."""
+        if seed is not None:  # spaces draw too, and seed themselves from the clock unless told
+            for layer in snapshots.layers_of(self.env):
+                layer.action_space.seed(seed)
+                layer.observation_space.seed(seed)
         try:
             return self.env.reset(seed=seed, options=options or None)
         except Exception as error:

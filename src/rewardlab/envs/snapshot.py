@@ -41,7 +41,7 @@ class _CannotSaveError(Exception):
 def take(env: Any) -> dict[str, Array] | None:
     """The state of an environment and of all its wrappers, or None where it cannot be held exactly."""
     encoder = _Encoder()
-    layers = list(_layers(env))
+    layers = list(layers_of(env))
     try:
         found = [
             {name: encoder.encode(value, f"{depth}.{name}") for name, value in _attributes(layer)}
@@ -60,7 +60,7 @@ def take(env: Any) -> dict[str, Array] | None:
 def put(env: Any, arrays: dict[str, Array]) -> None:
     """Bring an environment that has been reset, and all its wrappers, to a state that `take` gave."""
     stored = json.loads(np.asarray(arrays["json"], dtype=np.uint8).tobytes())
-    layers = list(_layers(env))
+    layers = list(layers_of(env))
     names = [type(layer).__name__ for layer in layers]
     if names != stored["layers"]:
         raise ValueError(
@@ -74,7 +74,7 @@ def put(env: Any, arrays: dict[str, Array]) -> None:
         _put_simulator(layers[-1], arrays)
 
 
-def _layers(env: Any) -> Iterator[Any]:
+def layers_of(env: Any) -> Iterator[Any]:
     """The environment as wrapped, layer by layer, the simulator itself last."""
     while True:
         yield env
