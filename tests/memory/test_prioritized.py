@@ -17,6 +17,10 @@ ALPHA, EPSILON = 0.5, 0.01
 KEY = jax.random.key(0)
 
 
+def words(key: jax.Array, count: int) -> jax.Array:
+    return jax.random.bits(key, (count,), jnp.uint32)
+
+
 def with_errors(errors: Any, max_size: int | None = None) -> Prioritized:
     """A memory whose entries have these errors."""
     count = len(errors)
@@ -56,7 +60,7 @@ def test_draws_in_proportion_to_priority(wrapped: bool) -> None:
         errors[:2] = 30.0  # as the highest so far
     expected = np.sqrt(errors + EPSILON) / np.sqrt(errors + EPSILON).sum()
     # batches of one: within a batch each draw has its own share of the total, so counts would vary too little
-    one = jax.jit(jax.vmap(lambda k: rule.draw(k, 1, jnp.asarray(seen), 0.4)[0][0]))
+    one = jax.jit(jax.vmap(lambda k: rule.draw(words(k, 1), jnp.asarray(seen), 0.4)[0][0]))
     counts = np.bincount(np.asarray(one(jax.random.split(KEY, 20_000))), minlength=7)
     assert stats.chisquare(counts, expected * 20_000).pvalue > 0.01
 
@@ -65,23 +69,23 @@ def test_a_batch_takes_one_from_each_share() -> None:
     # priorities 1 1 2: shares of 1 each of a total of 4 give the third twice, always
     rule = with_errors([0.99, 0.99, 3.99])
     for seed in range(5):
-        index, _ = rule.draw(jax.random.key(seed), 4, jnp.asarray(3), 1.0)
+        index, _ = rule.draw(words(jax.random.key(seed), 4), jnp.asarray(3), 1.0)
         np.testing.assert_array_equal(index, [0, 1, 2, 2])
 
 
 def test_weights() -> None:
     # P = ¼ ¼ ½ of n = 3: (n P)^−β = (¾)^−½ and (1½)^−½; over the largest: 1 and √½
     rule = with_errors([0.99, 0.99, 3.99])
-    _, weight = rule.draw(KEY, 4, jnp.asarray(3), 0.5)
+    _, weight = rule.draw(words(KEY, 4), jnp.asarray(3), 0.5)
     np.testing.assert_allclose(weight, [1.0, 1.0, 0.5**0.5, 0.5**0.5], rtol=1e-5)
-    _, weight = rule.draw(KEY, 4, jnp.asarray(3), 0.0)  # β = 0 corrects nothing
+    _, weight = rule.draw(words(KEY, 4), jnp.asarray(3), 0.0)  # β = 0 corrects nothing
     np.testing.assert_allclose(weight, 1.0)
 
 
 @jax.jit
 def draw_nine(errors: jax.Array, seed: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     rule = with_errors(errors)
-    return rule.priority.ravel()[:9], *rule.draw(jax.random.key(seed), 9, jnp.asarray(9), 1.0)
+    return rule.priority.ravel()[:9], *rule.draw(words(jax.random.key(seed), 9), jnp.asarray(9), 1.0)
 
 
 @settings(max_examples=30, deadline=None)
@@ -95,14 +99,11 @@ def test_at_beta_1_the_weighted_mean_is_unbiased(errors: list[float], seed: int)
 
 
 @pytest.mark.parametrize(("max_size", "stored"), [(100, 40), (100, 1), (100, 100), (10, 7), (11, 11), (2, 2)])
-def test_rounding_never_leads_out_of_what_is_stored(
-    monkeypatch: pytest.MonkeyPatch, max_size: int, stored: int
-) -> None:
-    """With the largest number that `uniform` can give, and the smallest: 31 + 0.9999999 is 32 in float32."""
+def test_rounding_never_leads_out_of_what_is_stored(max_size: int, stored: int) -> None:
+    """With the largest word and the smallest: 31 + 0.99999994 is 32 in float32."""
     rule = with_errors(np.linspace(0, 3, stored), max_size)
-    for number in (0.99999994, 0.0):
-        monkeypatch.setattr(jax.random, "uniform", lambda _, shape, x=number: jnp.full(shape, x))
-        index, weight = rule.draw(KEY, 32, jnp.asarray(stored), 0.4)
+    for word in (2**32 - 1, 0):
+        index, weight = rule.draw(jnp.full(32, word, jnp.uint32), jnp.asarray(stored), 0.4)
         assert int(index.min()) >= 0
         assert int(index.max()) < stored
         assert jnp.isfinite(weight).all()
@@ -111,12 +112,12 @@ def test_rounding_never_leads_out_of_what_is_stored(
 def test_places_that_only_round_off_the_square_are_never_drawn() -> None:
     rule = with_errors(np.ones(7))
     assert rule.priority.size > rule.max_size  # 3 rows of 3 for 7
-    index, _ = rule.draw(KEY, 5000, jnp.asarray(7), 0.4)
+    index, _ = rule.draw(words(KEY, 5000), jnp.asarray(7), 0.4)
     assert set(np.unique(index)) == set(range(7))
 
 
 def test_sessions_draw_apart_under_vmap() -> None:
     both = jax.vmap(with_errors)(jnp.asarray([[9e6, 0, 0, 0], [0, 0, 0, 9e6]], jnp.float32))
     keys = jax.random.split(KEY, 2)
-    index, _ = jax.vmap(lambda r, k: r.draw(k, 8, jnp.asarray(4), 0.4))(both, keys)
+    index, _ = jax.vmap(lambda r, k: r.draw(words(k, 8), jnp.asarray(4), 0.4))(both, keys)
     assert index.tolist() == [[0] * 8, [3] * 8]

@@ -53,7 +53,9 @@ def test_room_is_rounded_up_to_whole_rollouts() -> None:
 def test_what_was_stored_and_nothing_else_is_drawn_alike(rollouts: int, expected: range) -> None:
     stats: Any = pytest.importorskip("scipy.stats")
     memory, seen = filled(rollouts)
-    batch, index, weight = memory.sample(memory.rule, jax.random.key(0), 4000, jnp.asarray(seen), 1.0)
+    batch, index, weight = memory.sample(
+        memory.rule, memory.noise(jax.random.key(0), 1, 4000)[0], jnp.asarray(seen), 1.0
+    )
     numbers, counts = np.unique(np.asarray(batch.reward), return_counts=True)
     np.testing.assert_array_equal(numbers, list(expected))
     assert stats.chisquare(counts).pvalue > 0.01
@@ -67,7 +69,9 @@ def test_what_was_stored_and_nothing_else_is_drawn_alike(rollouts: int, expected
 def test_combined_replay_always_holds_the_newest(rollouts: int) -> None:
     memory, seen = filled(rollouts, use_cer=True)
     for seed in range(3):
-        batch, index, weight = memory.sample(memory.rule, jax.random.key(seed), 5, jnp.asarray(seen), 1.0)
+        batch, index, weight = memory.sample(
+            memory.rule, memory.noise(jax.random.key(seed), 1, 5)[0], jnp.asarray(seen), 1.0
+        )
         assert float(batch.reward[0]) == seen - 1
         assert int(index[0]) == (seen - 1) % 8
         assert float(weight[0]) == 1.0
@@ -84,5 +88,5 @@ def test_prioritized_memory_tells_its_rule_of_what_comes() -> None:
     example = jax.tree.map(lambda x: x[0, 0], transition(jnp.zeros((T, N))))
     memory = Replay.create(example, MemorySpec("PrioritizedReplay", max_size=8), 4)
     memory = memory.add(transition(jnp.arange(4).reshape(T, N)), jnp.asarray(0))
-    batch, _, _ = memory.sample(memory.rule, jax.random.key(0), 64, jnp.asarray(4), 0.4)
+    batch, _, _ = memory.sample(memory.rule, memory.noise(jax.random.key(0), 1, 64)[0], jnp.asarray(4), 0.4)
     assert set(np.asarray(batch.reward)) == {0.0, 1.0, 2.0, 3.0}

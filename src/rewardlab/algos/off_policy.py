@@ -92,21 +92,24 @@ class OffPolicyAlgorithm(Algorithm):
         seen = stored + self.horizon * self.num_envs
 
         def train(learner: Learner, rule: Any) -> tuple[Learner, Any, Metrics]:
-            def one(carry: tuple[Learner, Any], i: Array) -> tuple[tuple[Learner, Any], Metrics]:
-                learner, rule = carry
-                draw_key, update_key = jax.random.split(jax.random.fold_in(key, i))
-                beta = self.beta_spec(clock.frame)
-                batch, index, weight = memory.sample(rule, draw_key, self.memory_spec.batch_size, seen, beta)
+            draw_key, update_key = jax.random.split(key)
+            noise = memory.noise(draw_key, self.iterations, self.memory_spec.batch_size)
+            keys = jax.random.split(update_key, (self.iterations, self.training_batch_iter))
+            beta = self.beta_spec(clock.frame)
+
+            def one(carry: tuple[Learner, Any], given: tuple[Array, Array, Array]) -> tuple[Any, Metrics]:
+                (learner, rule), (i, noise, keys) = carry, given
+                batch, index, weight = memory.sample(rule, noise, seen, beta)
                 metrics: list[Metrics] = []
                 for j in range(self.training_batch_iter):
                     count = (clock.iteration * self.iterations + i) * self.training_batch_iter + j
-                    each = jax.random.fold_in(update_key, j)
-                    learner, error, more = self.update(learner, batch, weight, clock, count, each)
+                    learner, error, more = self.update(learner, batch, weight, clock, count, keys[j])
                     metrics.append(more)
                 mean = jax.tree.map(lambda *xs: jnp.nanmean(jnp.stack(xs)), *metrics)
                 return (learner, rule.update(index, error)), mean
 
-            (learner, rule), metrics = jax.lax.scan(one, (learner, rule), jnp.arange(self.iterations))
+            given = jnp.arange(self.iterations), noise, keys
+            (learner, rule), metrics = jax.lax.scan(one, (learner, rule), given)
             return learner, rule, jax.tree.map(jnp.nanmean, metrics)
 
         def wait(learner: Learner, rule: Any) -> tuple[Learner, Any, Metrics]:

@@ -13,9 +13,12 @@ from rewardlab.algos.base import Clock, Metrics, setting
 from rewardlab.maths import loss
 from rewardlab.maths.reduce import standardize
 from rewardlab.maths.schedule import Schedule
-from rewardlab.memory.rollout import Transition
+from rewardlab.memory.rollout import Transition, orders
 from rewardlab.nets.actor_critic import ActorCritic
 from rewardlab.spec import Spec, SpecError
+
+Batch = tuple[Array, Array, dict[str, Array], Array, Array]  # obs, action, what `act` kept, advantage, value target
+Carry = tuple[ActorCriticState, Array]  # and whether the update has ended early
 
 
 class PPO(ActorCriticAlgorithm):
@@ -55,15 +58,13 @@ class PPO(ActorCriticAlgorithm):
         )
         size = self.time_horizon * self.num_envs
         count = size // self.minibatch_size
-        keys = jax.random.split(key, self.training_epoch)
-        order = jax.vmap(lambda k: jax.random.permutation(k, size)[: count * self.minibatch_size])(keys)
-        order = order.reshape(self.training_epoch * count, self.minibatch_size)
 
-        def minibatch(
-            carry: tuple[ActorCriticState, Array], index: Array
-        ) -> tuple[tuple[ActorCriticState, Array], Metrics]:
+        def epoch(carry: Carry, order: Array) -> tuple[Carry, Metrics]:
+            index = order[: count * self.minibatch_size].reshape(count, self.minibatch_size)
+            return jax.lax.scan(minibatch, carry, jax.tree.map(lambda x: x[index], flat))
+
+        def minibatch(carry: Carry, batch: Batch) -> tuple[Carry, Metrics]:
             state, stopped = carry
-            batch = jax.tree.map(lambda x: x[index], flat)
             grads, metrics = jax.grad(self.objective, has_aux=True)(state.nets, batch, clock)
             nets, optimizer, norm = self.optimizer.step(state.nets, grads, state.optimizer, clock.frame)
             new = ActorCriticState(nets, optimizer, returns, state.opt_step + 1)
@@ -72,12 +73,10 @@ class PPO(ActorCriticAlgorithm):
                 new = jax.tree.map(lambda a, b: jnp.where(stopped, a, b), state._replace(returns=returns), new)
             return (new, stopped), {**metrics, "grad_norm": norm}
 
-        (state, _), metrics = jax.lax.scan(minibatch, (state, jnp.asarray(False)), order)
+        (state, _), metrics = jax.lax.scan(epoch, (state, jnp.asarray(False)), orders(key, self.training_epoch, size))
         return state, self.metrics(state, clock, **jax.tree.map(jnp.mean, metrics))
 
-    def objective(
-        self, nets: ActorCritic, batch: tuple[Array, Array, dict[str, Array], Array, Array], clock: Clock
-    ) -> tuple[Array, Metrics]:
+    def objective(self, nets: ActorCritic, batch: Batch, clock: Clock) -> tuple[Array, Metrics]:
         """The clipped surrogate, less the entropy bonus, plus the value loss."""
         obs, action, before, advantages, target = batch
         if self.normalize_advantage:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, UInt
 
 
 class Prioritized(eqx.Module):
@@ -43,12 +42,13 @@ class Prioritized(eqx.Module):
         return self._write(index, jnp.broadcast_to(self.max_priority, (count,)))
 
     def draw(
-        self, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
+        self, noise: UInt[Array, " B"], seen: Int[Array, ""], beta: Array | float
     ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-        """One from each of `batch_size` equal shares of the total priority."""
+        """One from each of B equal shares of the total priority; a random word says where in it."""
         row_end = jnp.cumsum(self.row_sum)
         total = row_end[-1]
-        mass = (jnp.arange(batch_size) + jax.random.uniform(key, (batch_size,))) / batch_size * total
+        where = (noise >> 8).astype(jnp.float32) * 2.0**-24  # in [0, 1), to the bits that a float32 has
+        mass = (jnp.arange(noise.shape[0]) + where) / noise.shape[0] * total
         stored = jnp.minimum(seen, self.max_size)
         # rounding may leave `mass` at the very end, past the last row that holds anything: stay on that row
         last_row = (stored - 1) // self.priority.shape[1]

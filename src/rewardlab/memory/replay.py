@@ -7,7 +7,7 @@ from typing import Protocol, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt
 
 from rewardlab.memory.prioritized import Prioritized
 from rewardlab.memory.rollout import Transition
@@ -22,9 +22,9 @@ class Draw(Protocol):
         ...
 
     def draw(
-        self, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
+        self, noise: UInt[Array, " B"], seen: Int[Array, ""], beta: Array | float
     ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-        """Places in the ring, and importance weights."""
+        """Places in the ring, and importance weights; a random word for each."""
         ...
 
     def update(self, index: Int[Array, " B"], error: Float[Array, " B"]) -> Self:
@@ -42,10 +42,11 @@ class Uniform(eqx.Module):
         return self
 
     def draw(
-        self, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
+        self, noise: UInt[Array, " B"], seen: Int[Array, ""], beta: Array | float
     ) -> tuple[Int[Array, " B"], Float[Array, " B"]]:
-        """Uniform over what is kept."""
-        return jax.random.randint(key, (batch_size,), 0, jnp.minimum(seen, self.max_size)), jnp.ones(batch_size)
+        """Uniform over what is kept, to the 2⁻³² that the remainder of a word leaves."""
+        kept = jnp.minimum(seen, self.max_size).astype(jnp.uint32)
+        return (noise % kept).astype(jnp.int32), jnp.ones(noise.shape)
 
     def update(self, index: Int[Array, " B"], error: Float[Array, " B"]) -> Uniform:
         """Nothing to remember."""
@@ -84,14 +85,19 @@ class Replay(eqx.Module):
         data = jax.tree.map(lambda ring, x: jax.lax.dynamic_update_slice_in_dim(ring, x, position, 0), self.data, flat)
         return Replay(data, self.rule.add(seen, flat.reward.shape[0]), self.use_cer)
 
+    @staticmethod
+    def noise(key: PRNGKeyArray, batches: int, batch_size: int) -> UInt[Array, "batches B"]:
+        """What `sample` needs, for several batches at once: a CPU takes longer to draw it than to use it."""
+        return jax.random.bits(key, (batches, batch_size), jnp.uint32)
+
     def sample(
-        self, rule: Draw, key: PRNGKeyArray, batch_size: int, seen: Int[Array, ""], beta: Array | float
+        self, rule: Draw, noise: UInt[Array, " B"], seen: Int[Array, ""], beta: Array | float
     ) -> tuple[Transition, Int[Array, " B"], Float[Array, " B"]]:
         """A batch by the rule as it stands now, where it lies, and its weights.
 
         With combined experience replay (https://arxiv.org/abs/1712.01275) the newest transition is always in it.
         """
-        index, weight = rule.draw(key, batch_size, seen, beta)
+        index, weight = rule.draw(noise, seen, beta)
         if self.use_cer:
             index, weight = index.at[0].set((seen - 1) % self.max_size), weight.at[0].set(1.0)
         return jax.tree.map(lambda ring: ring[index], self.data), index, weight
