@@ -47,7 +47,12 @@ CONTESTANTS = (
 
 # Slow contestants are measured on this share of the full frames; their fps does not depend on it.
 MEASURED_SHARE = {
+    ("sb3", "ppo_cartpole"): 0.25,
+    ("sbx", "ppo_cartpole"): 0.25,
+    ("cleanrl", "ppo_cartpole"): 0.25,
+    ("sb3", "ppo_cartpole_64"): 0.5,
+    ("cleanrl", "ppo_cartpole_64"): 0.5,
     ("sb3", "dqn_cartpole"): 0.4,
-    ("sb3", "sac_pendulum"): 0.05,
-    ("sbx", "sac_pendulum"): 0.15,
+    ("sb3", "sac_pendulum"): 0.2,
+    ("sbx", "sac_pendulum"): 0.5,
 }

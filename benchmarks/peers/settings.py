@@ -78,7 +78,7 @@ TASKS: dict[str, Work] = {
 }
 
 # Frames of one session in a full run; fps does not depend on them, so slow contestants may be measured on fewer.
-FULL_FRAMES = {"ppo_cartpole": 200_000, "ppo_cartpole_64": 200_000, "dqn_cartpole": 50_000, "sac_pendulum": 20_000}
+FULL_FRAMES = {"ppo_cartpole": 200_000, "ppo_cartpole_64": 200_000, "dqn_cartpole": 50_000, "sac_pendulum": 6_000}
 
 # Frames before the clock starts: every kind of step has then happened at least once (and is compiled).
 WARMUP_FRAMES = {"ppo_cartpole": 1024, "ppo_cartpole_64": 16_384, "dqn_cartpole": 2048, "sac_pendulum": 512}

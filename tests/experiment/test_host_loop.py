@@ -234,7 +234,8 @@ def test_where_the_simulator_cannot_be_saved_the_episodes_begin_anew(tmp_path: P
     for was, now in zip(before[1:], arrays(runner.tracker)[1:], strict=True):
         np.testing.assert_array_equal(was, now)
     looked = jax.vmap(loop.session.lens.look)(runner.lens, jnp.zeros((SESSIONS, N, 1)))
-    np.testing.assert_array_equal(runner.obs, looked)
+    # another program than the loop's own, so that a quotient may be rounded the other way in its last bit
+    np.testing.assert_array_max_ulp(np.asarray(runner.obs), np.asarray(looked), maxulp=2)
     _, seen = loop.advance(runner, 3, 1)
     assert (seen.episodes[:, 0, -1] >= before[2].sum(-1)).all()
 
