@@ -1,0 +1,1 @@
+"""Policies of CoGsGuard: the API, the syntax that names them, and the scripted ones."""

@@ -1,0 +1,226 @@
+"""Token observations, uint8 [agents, 200, 3]: (location, feature, value), byte for byte the original's.
+
+Each environment has one table of tokens: a wall's, each object's, each agent's, each agent's view of the whole. A grid
+word names the rows of what stands on a cell (code, 5 bits of count, 13 bits of first row). An observation is then a
+running count over the window's cells in their order, a write of each cell's first row at its first slot, a fill
+forward (no cell has more than 31 tokens, so five doublings reach), and one read of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, UInt8, UInt32
+
+from rewardlab.cogs.maps.pool import Layout
+from rewardlab.cogs.observe import agent_codes, is_extractor, present, window_cells
+from rewardlab.cogs.rules import (
+    ACTIONS,
+    CLIPS,
+    CODE,
+    ELEMENTS,
+    EMPTY_BYTE,
+    FEATURES,
+    FIRST_TEAM,
+    GEAR,
+    GLOBAL_LOCATION,
+    INDEX,
+    KINDS,
+    NEUTRAL,
+    RESOURCES,
+    TOKEN_BASE,
+    Rules,
+)
+from rewardlab.cogs.state import State
+
+OBJECT_ROWS = 3  # collective, the team's tag, the type's; or type, amount, amount:p1
+AGENT_ROWS = 18  # collective, 2 tags, vibe; 9 amounts, hp:p1, one gear; group, frozen, id
+VIEW_ROWS = 13  # completion, last action, last reward; 2 offsets; 4 elements of the store, each with :p1
+COUNT_BITS, CODE_BITS = 5, 8
+Candidate = tuple[Array, Array]  # whether a token is there, and it
+
+
+def token(feature: str, value: Array | int) -> Array:
+    """A token without its location: feature in the low byte, value above it."""
+    return jnp.asarray(value, jnp.uint32) << 8 | FEATURES[feature]
+
+
+def collective_values(rules: Rules) -> tuple[int, ...]:
+    """The value of a `collective` token per owner: neutral (never shown), clips, the teams."""
+    names = rules.collectives
+    clips = names.index("clips") if "clips" in names else 0
+    return (names.index("neutral"), clips, *(names.index(team.name) for team in rules.teams))
+
+
+def choose(values: Sequence[int], index: Array) -> Array:
+    """values[index] for a short constant table, by comparisons: no gather, so that it fills the lanes."""
+    chosen = jnp.zeros_like(index)
+    for i, value in enumerate(values):
+        chosen = jnp.where(index == i, value, chosen)
+    return chosen
+
+
+def compacted(candidates: Sequence[Candidate], rows: int) -> tuple[list[Array], Array]:
+    """The tokens that are there, in order and without gaps, as `rows` arrays; and how many they are."""
+    count = jnp.zeros(candidates[0][0].shape, jnp.int32)
+    packed = [jnp.zeros(count.shape, jnp.uint32) for _ in range(rows)]
+    for i, (there, value) in enumerate(candidates):
+        for row in range(min(i + 1, rows)):
+            packed[row] = jnp.where(there & (count == row), value, packed[row])
+        count = count + there
+    return packed, count
+
+
+class Tokens:
+    """The encoder of token observations."""
+
+    planes = 1
+
+    def __init__(self, rules: Rules, layout: Layout) -> None:
+        self.rules, self.layout = rules, layout
+        self.first_agent_row = 1 + OBJECT_ROWS * layout.objects
+        self.first_view_row = self.first_agent_row + AGENT_ROWS * rules.num_agents
+        offsets = window_cells(rules.window)
+        half = rules.window // 2
+        self.offsets = offsets[:, 0] * layout.width + offsets[:, 1]
+        self.locations = (offsets[:, 0] + half) << 4 | (offsets[:, 1] + half)
+
+    def _word(self, code: Array, count: Array, row: Array) -> UInt32[Array, "..."]:
+        word = code | count << CODE_BITS | row << (CODE_BITS + COUNT_BITS)
+        return word.astype(jnp.uint32)
+
+    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, "..."]:
+        """Code, count and first row of an object's tokens."""
+        owned = owner != NEUTRAL
+        count = jnp.where(kind == CODE["junction"], 1 + owned, jnp.where(owned, 3, 1))
+        count = jnp.where(is_extractor(kind), 2 + (amount >= TOKEN_BASE), count)
+        word = self._word(kind, count, 1 + OBJECT_ROWS * index)
+        return jnp.where(present(kind, amount), word, 0)
+
+    def wall_word(self) -> int:
+        """One token, in row 0."""
+        return CODE["wall"] | 1 << CODE_BITS
+
+    def agent_words(self, state: State) -> tuple[UInt32[Array, "A E"], ...]:
+        """Code, count and first row of agents' tokens."""
+        _, count = compacted(self._agent_candidates(state), 0)
+        rows = self.first_agent_row + AGENT_ROWS * jnp.arange(count.shape[0])[:, None]
+        return (self._word(agent_codes(state).astype(jnp.int32), count, rows),)
+
+    def _object_tokens(self, state: State) -> list[Array]:
+        """Three rows [O, E]."""
+        tags = [self.rules.tags.index(f"type:{kind}") if kind != "empty" else 0 for kind in KINDS]
+        teams = [self.rules.tags.index(f"collective:{team.name}") for team in self.rules.teams]
+        kind, owner, amount = state.kind, state.owner, state.amount
+        collective = token("collective", choose(collective_values(self.rules), owner))
+        team_tag = token("tag", choose([0] * FIRST_TEAM + teams, owner))
+        type_tag = token("tag", choose(tags, kind))
+        owned, extractor, junction = owner != NEUTRAL, is_extractor(kind), kind == CODE["junction"]
+        feature = choose([0] * (len(KINDS) - len(ELEMENTS)) + [FEATURES[f"inv:{name}"] for name in ELEMENTS], kind)
+        low = (amount % TOKEN_BASE << 8 | feature).astype(jnp.uint32)
+        high = (amount // TOKEN_BASE << 8 | feature + 1).astype(jnp.uint32)
+        second = jnp.where(extractor, low, jnp.where(junction, type_tag, team_tag))
+        return [jnp.where(owned, collective, type_tag), second, jnp.where(extractor, high, type_tag)]
+
+    def _agent_candidates(self, state: State) -> list[Candidate]:
+        rules, tags = self.rules, self.rules.tags
+        yes = jnp.ones(state.cell.shape, bool)
+        of_team = [collective_values(rules)[FIRST_TEAM + i] for i in rules.team_of]
+        team_tags = [tags.index(f"collective:{rules.teams[i].name}") for i in rules.team_of]
+        column = [jnp.broadcast_to(jnp.asarray(x)[:, None], yes.shape) for x in (of_team, team_tags)]
+        found: list[Candidate] = [
+            (yes, token("collective", column[0])),
+            (yes, token("tag", column[1])),
+            (yes, jnp.broadcast_to(token("tag", tags.index("type:agent")), yes.shape)),
+            (state.vibe > 0, token("vibe", state.vibe)),
+        ]
+        gear_held, gear = jnp.zeros_like(yes), jnp.zeros(yes.shape, jnp.uint32)
+        for name in RESOURCES:
+            amount = state.inventory[INDEX[name]]
+            if name in GEAR:  # an agent holds one at most, so they share a place
+                gear_held = gear_held | (amount > 0)
+                gear = jnp.where(amount > 0, token(f"inv:{name}", amount), gear)
+                continue
+            found.append((amount > 0, token(f"inv:{name}", amount % TOKEN_BASE)))
+            if name == "hp":
+                found.append((amount >= TOKEN_BASE, token(f"inv:{name}:p1", amount // TOKEN_BASE)))
+        ids = jnp.broadcast_to(jnp.arange(yes.shape[0])[:, None], yes.shape)
+        none = [(yes, jnp.broadcast_to(token(name, 0), yes.shape)) for name in ("agent:group", "agent:frozen")]
+        return [*found, (gear_held, gear), *none, (yes, token("agent_id", ids))]
+
+    def _view_candidates(self, state: State) -> list[Candidate]:
+        """What an agent is told of the whole: completion, its last action, its offset from spawn, its team's store."""
+        shape = state.cell.shape
+        yes = jnp.ones(shape, bool)
+        share = jnp.where(state.step >= self.rules.max_steps, 255, 256 * state.step // self.rules.max_steps)
+        width = self.layout.width
+        rows = state.cell // width - state.spawn // width
+        cols = state.cell % width - state.spawn % width
+        along = jnp.where(cols > 0, FEATURES["lp:east"], FEATURES["lp:west"])
+        across = jnp.where(rows > 0, FEATURES["lp:south"], FEATURES["lp:north"])
+        found: list[Candidate] = [
+            (yes, jnp.broadcast_to(token("episode_completion_pct", share), shape)),
+            (yes, token("last_action", state.last_action)),
+            (yes, jnp.broadcast_to(token("last_reward", 0), shape)),  # observed before rewards are paid: always 0
+            (cols != 0, (jnp.abs(cols) << 8 | along).astype(jnp.uint32)),
+            (rows != 0, (jnp.abs(rows) << 8 | across).astype(jnp.uint32)),
+        ]
+        store = jnp.stack([state.store[team] for team in self.rules.team_of])  # [A, I, E]
+        for i, name in enumerate(ELEMENTS):
+            stored = store[:, i]
+            found.append((yes, token(f"inv:collective:{name}", stored % TOKEN_BASE)))
+            found.append((stored >= TOKEN_BASE, token(f"inv:collective:{name}:p1", stored // TOKEN_BASE)))
+        return found
+
+    def _table(self, state: State) -> tuple[UInt32[Array, "N E"], Int[Array, "A E"]]:
+        """All tokens of each environment, and how many the view of the whole has."""
+        envs = state.step.shape[0]
+        wall = jnp.broadcast_to(token("tag", self.rules.tags.index("type:wall")), (1, envs))
+        agents, _ = compacted(self._agent_candidates(state), AGENT_ROWS)
+        view, count = compacted(self._view_candidates(state), VIEW_ROWS)
+        blocks = [jnp.stack(rows, 1).reshape(-1, envs) for rows in (self._object_tokens(state), agents, view)]
+        return jnp.concatenate([wall, *blocks]), count
+
+    def _window(self, state: State) -> UInt32[Array, "C A E"]:
+        """The words of the cells that each agent sees, in the order of their tokens."""
+        envs, cells = state.planes[0].shape
+        first = state.cell + jnp.arange(envs, dtype=jnp.int32) * cells
+        return state.planes[0].reshape(-1)[first[None] + jnp.asarray(self.offsets, jnp.int32)[:, None, None]]
+
+    def tokens_used(self, state: State) -> Int[Array, "A E"]:
+        """The view's tokens and those of all cells seen."""
+        _, count = compacted(self._view_candidates(state), 0)
+        in_cells = (self._window(state) >> CODE_BITS) & (1 << COUNT_BITS) - 1
+        return count + in_cells.sum(0).astype(jnp.int32)
+
+    def observe(self, state: State) -> UInt8[Array, "E A 200 3"]:
+        """All agents' observations."""
+        table, view_count = self._table(state)
+        words = self._window(state)
+        counts = ((words >> CODE_BITS) & (1 << COUNT_BITS) - 1).astype(jnp.int32)
+        starts = view_count + jnp.cumsum(counts, 0) - counts
+        total = starts[-1] + counts[-1]
+        rows = (words >> (CODE_BITS + COUNT_BITS)).astype(jnp.int32)
+        agents, envs = view_count.shape
+        slots = self.rules.tokens
+        # A pointer says where the token of its slot is: row minus slot, beside the location.
+        locations = jnp.asarray(self.locations, jnp.int32)[:, None, None]
+        pointers = (rows - starts + slots) << 8 | locations
+        view_rows = self.first_view_row + VIEW_ROWS * jnp.arange(agents, dtype=jnp.int32)
+        view = jnp.broadcast_to(((view_rows + slots) << 8 | GLOBAL_LOCATION)[:, None], (agents, envs))
+        a, e = jnp.arange(agents)[:, None], jnp.arange(envs)[None, :]
+        target = jnp.where(counts > 0, starts, slots)
+        filled = jnp.zeros((slots, agents, envs), jnp.int32).at[target, a, e].set(pointers, mode="drop")
+        filled = filled.at[0].set(view)
+        for step in (1, 2, 4, 8, 16):
+            behind = jnp.concatenate([filled[:step], filled[:-step]])
+            filled = jnp.where(filled == 0, behind, filled)
+        slot = jnp.arange(slots, dtype=jnp.int32)[:, None, None]
+        row = jnp.clip((filled >> 8) - slots + slot, 0, table.shape[0] - 1)
+        tokens = table[row, e[None]] << 8 | (filled & 0xFF).astype(jnp.uint32)
+        tokens = jnp.where(slot < total, tokens, jnp.uint32(0xFFFFFF))
+        ordered = jnp.transpose(tokens, (2, 1, 0))
+        return jax.lax.bitcast_convert_type(ordered, jnp.uint8)[..., :3]
