@@ -1,0 +1,1 @@
+"""Views of an episode, and the files that keep one."""
