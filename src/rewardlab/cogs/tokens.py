@@ -198,10 +198,11 @@ class Tokens:
 
     def observe(self, state: State) -> UInt8[Array, "E A 200 3"]:
         """All agents' observations."""
-        table, view_count = self._table(state)
-        words = self._window(state)
+        # Barriers: else the table is computed anew for each token that reads it.
+        table, view_count = jax.lax.optimization_barrier(self._table(state))
+        words = jax.lax.optimization_barrier(self._window(state))
         counts = ((words >> CODE_BITS) & (1 << COUNT_BITS) - 1).astype(jnp.int32)
-        starts = view_count + jnp.cumsum(counts, 0) - counts
+        starts = jax.lax.optimization_barrier(view_count + jnp.cumsum(counts, 0) - counts)
         total = starts[-1] + counts[-1]
         rows = (words >> (CODE_BITS + COUNT_BITS)).astype(jnp.int32)
         agents, envs = view_count.shape
@@ -218,6 +219,7 @@ class Tokens:
         for step in (1, 2, 4, 8, 16):
             behind = jnp.concatenate([filled[:step], filled[:-step]])
             filled = jnp.where(filled == 0, behind, filled)
+        filled = jax.lax.optimization_barrier(filled)
         slot = jnp.arange(slots, dtype=jnp.int32)[:, None, None]
         row = jnp.clip((filled >> 8) - slots + slot, 0, table.shape[0] - 1)
         tokens = table[row, e[None]] << 8 | (filled & 0xFF).astype(jnp.uint32)

@@ -53,17 +53,25 @@ class Layout(NamedTuple):
 
 
 def make_pool(
-    maps: Sequence[GameMap], rules: Rules, *, spawns: Sequence[Sequence[Cell]] | None = None, seed: int = 0
+    maps: Sequence[GameMap],
+    rules: Rules,
+    *,
+    spawns: Sequence[Sequence[Cell]] | None = None,
+    seed: int = 0,
+    multiple: int = 1,
 ) -> tuple[MapPool, Layout]:
-    """Stack maps of one size; where `spawns` does not say, agents start on pads drawn with `seed`, one draw per map."""
+    """Stack maps of one size; where `spawns` does not say, agents start on pads drawn with `seed`, one draw per map.
+
+    Tables are filled up to a `multiple`, so that maps with a few objects more or less share one compiled program.
+    """
     shapes = {(game_map.height, game_map.width) for game_map in maps}
     if len(shapes) != 1:
         raise CogsError(f"Maps played together have one size, not {sorted(shapes)}.")
     sorted_things = [_sources_first(game_map) for game_map in maps]
-    sources = max(len(first) for first, _ in sorted_things)
+    sources = _up(max(len(first) for first, _ in sorted_things), multiple)
     height, width = shapes.pop()
     margin = max(0, rules.window // 2 - min(_edge(game_map) for game_map in maps))
-    objects = sources + max(len(rest) for _, rest in sorted_things)
+    objects = sources + _up(max(len(rest) for _, rest in sorted_things), multiple)
     layout = Layout(height + 2 * margin, width + 2 * margin, sources, objects, margin)
     columns = []
     for i, (game_map, (first, rest)) in enumerate(zip(maps, sorted_things, strict=True)):
@@ -91,6 +99,10 @@ def _sources_first(game_map: GameMap) -> tuple[list[Cell], list[Cell]]:
     things = [(thing.row, thing.col) for thing in game_map.things()]
     first = [cell for cell in things if game_map.codes[cell] in SOURCES]
     return first, [cell for cell in things if game_map.codes[cell] not in SOURCES]
+
+
+def _up(size: int, multiple: int) -> int:
+    return max(1, -(-size // multiple)) * multiple
 
 
 def _edge(game_map: GameMap) -> int:

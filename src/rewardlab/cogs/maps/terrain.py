@@ -155,7 +155,7 @@ def radial(walls: Walls, rng: Rng) -> None:
 
 
 # How likely a cell is rock, by its distance from the asteroid's outline: read off the recorded maps.
-RIM = (0.69, 0.45, 0.36, 0.24, 0.16, 0.09)
+RIM = (0.91, 0.68, 0.52, 0.39, 0.26, 0.15)
 
 
 def asteroid(walls: Walls, rng: Rng) -> None:

@@ -1,0 +1,87 @@
+"""Episodes that follow each other: the vector environment that trainers and benchmarks step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from rewardlab.cogs.engine import Engine
+from rewardlab.cogs.maps.pool import make_pool
+from rewardlab.cogs.missions import Mission
+from rewardlab.cogs.state import State, Stats
+
+
+class EnvState(NamedTuple):
+    """The engine's state, and the running returns."""
+
+    game: State
+    episode_return: Float[Array, "A E"]
+
+
+class Step(NamedTuple):
+    """What a vector step gives. Where an episode ended, `obs` is the next one's first observation; `stats` and
+    `episode_return` are those of the episode that this step belonged to."""
+
+    obs: Any  # tokens uint8 [E, A, 200, 3], a GridView, or None
+    reward: Float[Array, "E A"]
+    terminated: Bool[Array, " E"]
+    truncated: Bool[Array, " E"]
+    success: Bool[Array, "E A"]
+    episode_return: Float[Array, "E A"]
+    stats: Stats
+
+
+class VectorEnv:
+    """E copies of a mission on maps of a pool, resetting by themselves; pure functions to be jitted by the caller."""
+
+    def __init__(self, engine: Engine, envs: int) -> None:
+        self.engine, self.envs = engine, envs
+
+    @property
+    def num_agents(self) -> int:
+        """Agents of one environment."""
+        return self.engine.rules.num_agents
+
+    def reset(self, key: PRNGKeyArray, *, staggered: bool = False) -> tuple[EnvState, Any]:
+        """Fresh episodes and their first observations. `staggered` starts them at random times of their length, so
+        that later ones end at different steps; the first ones are then shorter."""
+        map_key, time_key = jax.random.split(key)
+        game = self.engine.reset(map_key, self.envs)
+        if staggered:
+            game = game._replace(step=jax.random.randint(time_key, (self.envs,), 0, self.engine.rules.max_steps))
+        state = EnvState(game, jnp.zeros((self.num_agents, self.envs), jnp.float32))
+        return state, self.engine.observe(game)
+
+    def step(self, state: EnvState, actions: Int[Array, "E A"], key: PRNGKeyArray) -> tuple[EnvState, Step]:
+        """One step of all; whatever ended starts again on a map drawn anew."""
+        step_key, reset_key = jax.random.split(key)
+        game, outcome = self.engine.step(state.game, actions.T, step_key)
+        total = state.episode_return + outcome.reward
+        over = outcome.terminated | outcome.truncated
+
+        def restart() -> EnvState:
+            fresh = self.engine.reset(reset_key, self.envs)
+            return EnvState(_where_over(over, fresh, game), jnp.where(over, 0.0, total))
+
+        after = jax.lax.cond(jnp.any(over), restart, lambda: EnvState(game, total))
+        seen = self.engine.observe(after.game)
+        paid, success = outcome.reward.T, outcome.success.T
+        return after, Step(seen, paid, outcome.terminated, outcome.truncated, success, total.T, game.stats)
+
+
+def _where_over(over: Bool[Array, " E"], fresh: State, old: State) -> State:
+    """Fresh where an episode ended: environments are the last axis, but the first of the grid's planes."""
+    mixed: State = jax.tree.map(lambda new, was: jnp.where(over, new, was), fresh._replace(planes=()), old._replace(planes=()))
+    planes = tuple(jnp.where(over[:, None], new, was) for new, was in zip(fresh.planes, old.planes, strict=True))
+    return mixed._replace(planes=planes)
+
+
+def make_env(
+    mission: Mission, envs: int, *, observation: str = "tokens", maps: int = 16, map_seed: int = 0
+) -> VectorEnv:
+    """A vector environment on `maps` generated maps (seeds `map_seed`, `map_seed` + 1, …)."""
+    pool, layout = make_pool([mission.map(map_seed + i) for i in range(maps)], mission.rules, seed=map_seed)
+    return VectorEnv(Engine(mission.rules, pool, layout, observation), envs)
