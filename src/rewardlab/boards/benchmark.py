@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -31,7 +31,7 @@ class Target:
     algorithm: str
     goal: float
     published: float | None
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(hash=False)
 
     @property
     def spec_prefix(self) -> str:
@@ -113,7 +113,7 @@ def settings_problems(spec: Mapping[str, Any], target: Target, last_frames: list
 
 
 def collect(root: Path) -> list[Result]:
-    """The best run of each row below a folder, departures left out and named."""
+    """The newest run of each row below a folder that keeps its row's settings."""
     found: dict[Target, Result] = {}
     for path in sorted(p.parent for p in root.glob("*/*_t0_spec.yaml")):
         result = read_result(path)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rewardlab.cogs.policies.api import PolicyEnvInterface, Raw
-from rewardlab.cogs.rules import ELEMENTS, EMPTY_BYTE, EXTRACTORS, GEAR, GLOBAL_LOCATION, RESOURCES, STATIONS, TOKEN_BASE
+from rewardlab.cogs.rules import (
+    ELEMENTS,
+    EMPTY_BYTE,
+    EXTRACTORS,
+    GEAR,
+    GLOBAL_LOCATION,
+    RESOURCES,
+    STATIONS,
+    TOKEN_BASE,
+)
 
 # The planes of a map, in this order here and in `words.py`. The last two follow a junction's owner, not a tag.
 PLANES = ("wall", "c:hub", "c:chest", *STATIONS, *EXTRACTORS, "junction", "agent", "ours", "enemies")
@@ -44,7 +53,12 @@ class Reader:
         self.tag, self.collective = ids["tag"], ids["collective"]
         self.vibe, self.last_action = ids["vibe"], ids["last_action"]
         self.plane_of_tag = {i: PLANE[tag.removeprefix("type:")] for i, tag in enumerate(info.tags) if is_type(tag)}
-        self.offsets = {ids["lp:south"]: (0, 1), ids["lp:north"]: (0, -1), ids["lp:east"]: (1, 1), ids["lp:west"]: (1, -1)}
+        self.offsets = {
+            ids["lp:south"]: (0, 1),
+            ids["lp:north"]: (0, -1),
+            ids["lp:east"]: (1, 1),
+            ids["lp:west"]: (1, -1),
+        }
         self.held = {ids[f"inv:{name}"]: (name, 1) for name in RESOURCES}
         self.held |= {ids[f"inv:{name}:p1"]: (name, TOKEN_BASE) for name in RESOURCES}
         self.store = {ids[f"inv:collective:{name}"]: (name, 1) for name in ELEMENTS}
@@ -54,7 +68,6 @@ class Reader:
         """The facts of one observation."""
         sight = Sight()
         owner: dict[int, int] = {}
-        junctions = []
         offset = [0, 0]
         for location, feature, value in raw.tolist():
             if location == EMPTY_BYTE:
@@ -70,8 +83,6 @@ class Reader:
                     sight.last_action = value
             elif feature == self.tag:
                 plane = self.plane_of_tag.get(value)
-                if plane == PLANE["junction"]:
-                    junctions.append(location)
                 if plane is not None and not (plane == PLANE["agent"] and location == self.centre):
                     sight.window[plane].append((location >> 4, location & 15))
             elif feature == self.collective:
@@ -82,20 +93,26 @@ class Reader:
                     sight.held[name] += unit * value
                 elif feature == self.vibe:
                     sight.vibe = value
-        self._owners(sight, junctions, owner)
+        self._owners(sight, owner)
         sight.offset = (offset[0], offset[1])
         return sight
 
-    def _owners(self, sight: Sight, junctions: list[int], owner: dict[int, int]) -> None:
-        """Junctions and hubs of the agent's own collective are ours; all others that have one, the enemies'."""
+    def _owners(self, sight: Sight, owner: dict[int, int]) -> None:
+        """Hubs and junctions of the agent's own collective are ours; those of others are the enemies'.
+
+        Another team's hub, chest and stations serve nobody here: they are walls.
+        """
         own = owner.get(self.centre)
-        hubs = [row << 4 | column for row, column in sight.window[PLANE["c:hub"]]]
-        for location in (*junctions, *hubs):
-            if location in owner:
-                plane = PLANE["ours"] if owner[location] == own else PLANE["enemies"]
-                sight.window[plane].append((location >> 4, location & 15))
-        ours = set(sight.window[PLANE["ours"]])
-        sight.window[PLANE["c:hub"]] = [place for place in sight.window[PLANE["c:hub"]] if place in ours]
+        foreign = {(cell >> 4, cell & 15) for cell, who in owner.items() if who != own}
+        owned = {(cell >> 4, cell & 15) for cell, who in owner.items() if who == own}
+        window = sight.window
+        sources = [*window[PLANE["junction"]], *window[PLANE["c:hub"]]]
+        window[PLANE["ours"]] = [place for place in sources if place in owned]
+        window[PLANE["enemies"]] = [place for place in sources if place in foreign]
+        for name in ("c:hub", "c:chest", *STATIONS):
+            kept = [place for place in window[PLANE[name]] if place not in foreign]
+            window[PLANE["wall"]] += [place for place in window[PLANE[name]] if place in foreign]
+            window[PLANE[name]] = kept
 
 
 def is_type(tag: str) -> bool:
