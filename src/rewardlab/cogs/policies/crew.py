@@ -47,6 +47,7 @@ from rewardlab.cogs.rules import ELEMENTS, MOVES, RESOURCES
 ENERGY_AT, HP_AT, INFLUENCE_AT = (RESOURCES.index(name) for name in ("energy", "hp", "influence"))
 ALIGNER_AT, MINER_AT = RESOURCES.index("aligner"), RESOURCES.index("miner")
 CARGO = slice(RESOURCES.index(ELEMENTS[0]), RESOURCES.index(ELEMENTS[0]) + len(ELEMENTS))
+UNBOUNDED = (1 << 31) - 1
 Scene = tuple[Sight, View, Leave, Array]  # of one environment; the last are the cogs' cells
 
 
@@ -70,7 +71,8 @@ class Crew:
     def init(self, envs: int) -> Memory:
         """The memory of `envs` fresh episodes."""
         one = fresh_memory(self.settings, self.agents)
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (envs, *leaf.shape)), one)
+        memory: Memory = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (envs, *leaf.shape)), one)
+        return memory
 
     def restart(self, memory: Memory, over: Bool[Array, " E"]) -> Memory:
         """The memory with the environments that are over as fresh ones."""
@@ -79,7 +81,8 @@ class Crew:
         def pick(new: Array, old: Array) -> Array:
             return jnp.where(over.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
-        return jax.tree.map(pick, fresh, memory)
+        mixed: Memory = jax.tree.map(pick, fresh, memory)
+        return mixed
 
     def act(
         self, memory: Memory, observations: UInt8[Array, "E A T 3"], key: PRNGKeyArray | None = None
@@ -157,9 +160,8 @@ class Crew:
         aimed = words.test(view.ores[:, None], jnp.broadcast_to(memory.target, (len(ELEMENTS), self.agents)))
         aimed = (aimed & (memory.mode == EXTRACT)).astype(jnp.int32)
         need = view.store[:, None] + LOAD * (aimed.sum(-1, keepdims=True) - aimed)  # of the others
-        most = jnp.iinfo(jnp.int32).max
         there = words.some(view.near_ores)[:, None]
-        least = jnp.where(there, need, most).min(0)
+        least = jnp.where(there, need, UNBOUNDED).min(0)
         least = jnp.where(there.any(), least, 0)
         wanted = words.union(view.near_ores, (need <= least + SLACK).T)
         apart = wanted & ~others
@@ -176,8 +178,8 @@ class Crew:
         """The nearest target where one is needed; all environments search at once."""
         _, view, _, cells = scene
         ground = jnp.broadcast_to(view.ground[:, None], plan.wanted.shape)
-        flat = [x.reshape(-1, *x.shape[2:]) for x in (cells, plan.wanted, plan.unknown, ground, plan.searching)]
-        target, found = (x.reshape(cells.shape) for x in words.nearest(*flat))
+        lanes = [_lanes(x) for x in (cells, plan.wanted, plan.unknown, ground, plan.searching)]
+        target, found = (x.reshape(cells.shape) for x in words.nearest(*lanes))
         mode = jnp.where(found, plan.mode, jnp.where(target != NOWHERE, EXPLORE, IDLE))
         return memory._replace(
             mode=jnp.where(plan.searching, mode, memory.mode).astype(jnp.int32),
@@ -198,8 +200,8 @@ class Crew:
         around = going & (memory.detour > 0)
         ground = jnp.where(around[..., None, None], ground & ~view.agents[:, None], ground)
         memory = memory._replace(detour=memory.detour - around)
-        flat = [x.reshape(-1, *x.shape[2:]) for x in (cells, memory.target, ground, going)]
-        options = words.towards(*flat, steps=STEPS).reshape(*cells.shape, len(STEPS))
+        start, goal, passable, searching = (_lanes(x) for x in (cells, memory.target, ground, going))
+        options = words.towards(start, goal, passable, searching, STEPS).reshape(*cells.shape, len(STEPS))
         return jax.vmap(self._step)(memory, scene, options, able, shows)
 
     def _step(
@@ -261,6 +263,11 @@ class Crew:
         rows = jnp.take_along_axis(sights.window, place[:, None, :1], -1)[..., 0]
         free = ((rows >> place[:, 1:].astype(jnp.uint32)) & 1 == 0).all(-1)
         return jnp.where(free & (sights.held[:, ENERGY_AT] >= MOVE_COST), FIRST_MOVE + direction, NOOP)
+
+
+def _lanes(x: Array) -> Array:
+    """Environments and agents as one axis."""
+    return x.reshape(-1, *x.shape[2:])
 
 
 def _first(options: Bool[Array, "A 4"], turn: Int[Array, " A"]) -> Int[Array, " A"]:

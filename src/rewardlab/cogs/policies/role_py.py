@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardlab.cogs.policies.api import Action, AgentObservation, AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
+from rewardlab.cogs.policies.bitboard import CENTRE, NOWHERE, SIZE
 from rewardlab.cogs.policies.mind import Mind
 from rewardlab.cogs.policies.settings import MODES, ROLES, Settings
 from rewardlab.cogs.policies.team import Team
@@ -57,6 +58,15 @@ class Scripted(MultiAgentPolicy):
         self.team.update()
         for agent_id in agents:
             raw_actions[agent_id] = self.decide(agent_id)
+            cog = self.team.cogs[agent_id]
+            self.agent_policy(agent_id).infos = told(cog.role, cog.mode, cog.target)
+
+
+def told(role: int, mode: int, target: int) -> dict[str, Any]:
+    """What the views show of a cog; a target is rows south and columns east of the hub."""
+    row, column = divmod(target, SIZE)
+    place = (row - CENTRE, column - CENTRE) if target != NOWHERE else None
+    return {"role": ROLES[role], "about": MODES[mode], "target": place}
 
 
 class ScriptedCog(AgentPolicy):
@@ -73,7 +83,7 @@ class ScriptedCog(AgentPolicy):
         team.update()
         action = ACTIONS[self.crew.decide(self.agent_id)]
         cog = team.cogs[self.agent_id]
-        self.infos = {"role": ROLES[cog.role], "about": MODES[cog.mode], "target": cog.target}
+        self.infos = told(cog.role, cog.mode, cog.target)
         return Action(action)
 
     def reset(self, simulation: object | None = None) -> None:

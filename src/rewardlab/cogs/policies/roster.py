@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from rewardlab.cogs.errors import CogsError, unknown
 from rewardlab.cogs.policies import simple as simple
 from rewardlab.cogs.policies.api import PolicyEnvInterface
 from rewardlab.cogs.policies.crew import Crew
-from rewardlab.cogs.policies.role_py import Scripted
+from rewardlab.cogs.policies.role_py import Scripted, told
 from rewardlab.cogs.policies.settings import ALIGNER, MINER, ROLES, SCOUT, SCRAMBLER, Settings
 from rewardlab.cogs.policies.vector import VectorMultiAgentPolicy, VectorPolicy
+from rewardlab.cogs.policies.vision import Memory
 from rewardlab.cogs.rules import MAX_COGS
 
 COUNTS = ("miner", "scout", "aligner", "scrambler", "gear")  # the order in which ranks are given roles
@@ -70,11 +73,18 @@ class Role(VectorMultiAgentPolicy):
     """Four roles around one shared map, compiled: the twin of role_py, with the same arguments."""
 
     short_names: ClassVar[list[str] | None] = ["role"]
+    twin = RolePy
 
     @classmethod
     def vector(cls, info: PolicyEnvInterface, agents: int | None = None, **kwargs: Any) -> VectorPolicy:
         """The crew that the arguments ask for."""
-        return Crew(info, role_settings(**kwargs), agents)
+        return RolePy.vector(info, agents, **kwargs)
+
+    def tell(self, agents: int, state: Memory) -> None:
+        """Roles, purposes and targets."""
+        columns = (np.asarray(column[0]).tolist() for column in (state.role, state.mode, state.target))
+        for agent_id, (role, mode, target) in enumerate(zip(*columns, strict=True)):
+            self.agent_policy(agent_id).infos = told(role, mode, target)
 
 
 class CogsGuard(RolePy):

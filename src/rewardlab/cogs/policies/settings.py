@@ -50,7 +50,7 @@ class Settings:
     scouts: int = 1
     scrambler_until_seen: int = 1  # scramblers kept while no enemy junction is known: they explore
     hearts: int = 4  # carried per trip
-    scout_gear: bool = False  # whether scouts buy theirs
+    scout_gear: bool = True  # whether scouts buy theirs
     show_vibe: bool = True
     assemble: bool = False  # miners buy no gear and take the hearts that the store can pay
 

@@ -25,8 +25,8 @@ from rewardlab.cogs.rules import EXTRACTORS, MOVES
 class _Uniform:
     """Vectorised: every action of a list equally likely."""
 
-    def __init__(self, actions: int, agents: int) -> None:
-        self.actions, self.agents = actions, agents
+    def __init__(self, actions: int, seed: int = 0) -> None:
+        self.actions, self.seed = actions, seed
 
     def init(self, envs: int) -> Int[Array, " E"]:
         """How many steps each environment has played: all that dice need."""
@@ -36,7 +36,7 @@ class _Uniform:
         self, state: Int[Array, " E"], observations: UInt8[Array, "E A T 3"], key: PRNGKeyArray | None = None
     ) -> tuple[Int[Array, "E A"], Int[Array, " E"]]:
         """Dice, or the same dice again where no key is given."""
-        key = jax.random.fold_in(jax.random.key(0), state[0]) if key is None else key
+        key = jax.random.fold_in(jax.random.key(self.seed), state[0]) if key is None else key
         return jax.random.randint(key, observations.shape[:2], 0, self.actions), state + 1
 
     def restart(self, state: Int[Array, " E"], over: Bool[Array, " E"]) -> Int[Array, " E"]:
@@ -54,9 +54,9 @@ class NoopPolicy(MultiAgentPolicy):
         return _NoopAgent(self.policy_env_info)
 
     @classmethod
-    def vector(cls, info: PolicyEnvInterface, agents: int | None = None) -> _Uniform:
+    def vector(cls, info: PolicyEnvInterface, agents: int | None = None) -> _Uniform:  # noqa: ARG003
         """The first action only."""
-        return _Uniform(1, agents or info.num_agents)
+        return _Uniform(1)
 
 
 class _NoopAgent(AgentPolicy):
@@ -79,9 +79,9 @@ class RandomPolicy(MultiAgentPolicy):
         return _RandomAgent(self.policy_env_info, self._dice.spawn(1)[0])
 
     @classmethod
-    def vector(cls, info: PolicyEnvInterface, agents: int | None = None, seed: int = 0) -> _Uniform:
+    def vector(cls, info: PolicyEnvInterface, agents: int | None = None, seed: int = 0) -> _Uniform:  # noqa: ARG003
         """All actions."""
-        return _Uniform(len(info.action_names), agents or info.num_agents)
+        return _Uniform(len(info.action_names), seed)
 
 
 class _RandomAgent(AgentPolicy):

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
 from numpy.typing import NDArray
 
 from rewardlab.cogs.errors import CogsError
-from rewardlab.cogs.policies.api import Action, AgentObservation, AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
+from rewardlab.cogs.policies.api import AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
 from rewardlab.cogs.policies.make import find_class
 from rewardlab.cogs.policies.spec import parse_policy
-from rewardlab.cogs.rules import ACTIONS
 
 
 class VectorPolicy(Protocol):
@@ -46,18 +44,20 @@ def vector_policy(text: str, info: PolicyEnvInterface) -> VectorPolicy:
 
 
 class VectorMultiAgentPolicy(MultiAgentPolicy):
-    """A vectorised policy behind the API of one episode. Subclasses say which in `vector`."""
+    """A vectorised policy behind the API of one episode. Subclasses say which in `vector`.
 
-    seed: ClassVar[int] = 0
+    All agents decide in one compiled call; where somebody asks a single agent, the plain `twin` answers.
+    """
+
+    twin: ClassVar[type[MultiAgentPolicy]]
 
     def __init__(self, policy_env_info: PolicyEnvInterface, device: str = "cpu", **kwargs: Any) -> None:
         super().__init__(policy_env_info, device)
+        self._twin = self.twin(policy_env_info, device, **kwargs)
         self._arguments = kwargs
         self._programs: dict[int, tuple[VectorPolicy, Any]] = {}  # by how many agents play
-        type(self).vector(policy_env_info, **kwargs)  # wrong arguments are told at once
         self._state: Any = None
         self._step = 0
-        self._key = jax.random.key(self.seed)
 
     @classmethod
     def vector(cls, info: PolicyEnvInterface, agents: int | None = None, **kwargs: Any) -> VectorPolicy:
@@ -66,37 +66,28 @@ class VectorMultiAgentPolicy(MultiAgentPolicy):
 
     def reset(self) -> None:
         """Forget the episode."""
+        self._twin.reset()
         self._state, self._step = None, 0
+
+    def agent_policy(self, agent_id: int) -> AgentPolicy:
+        """One of the agents, in plain Python."""
+        if agent_id not in self._agents:
+            self._agents[agent_id] = self._twin.agent_policy(agent_id)
+        return self._agents[agent_id]
 
     def step_batch(self, raw_observations: NDArray[np.uint8], raw_actions: NDArray[np.integer[Any]]) -> None:
         """One compiled call for all agents."""
         agents = len(raw_observations)
         if agents not in self._programs:
             vector = type(self).vector(self._policy_env_info, agents=agents, **self._arguments)
-            self._programs[agents] = (vector, jax.jit(vector.act, donate_argnums=0))
+            self._programs[agents] = (vector, jax.jit(vector.act))
         vector, act = self._programs[agents]
         if self._state is None:
-            self._state = jax.tree.map(jnp.copy, vector.init(1))
-        actions, self._state = act(self._state, raw_observations[None], jax.random.fold_in(self._key, self._step))
+            self._state = vector.init(1)
+        actions, self._state = act(self._state, raw_observations[None], jax.random.key(self._step))
         self._step += 1
         raw_actions[:] = np.asarray(actions[0])
+        self.tell(agents, self._state)
 
-    def agent_policy(self, agent_id: int) -> AgentPolicy:
-        """One of the agents: it decides with what the others saw when they were last asked."""
-        if agent_id not in self._agents:
-            self._agents[agent_id] = _OneOfMany(self, agent_id)
-        return self._agents[agent_id]
-
-
-class _OneOfMany(AgentPolicy):
-    """Collects the observations of a step; the first to be asked again starts the next one."""
-
-    def __init__(self, crew: VectorMultiAgentPolicy, agent_id: int) -> None:
-        super().__init__(crew.policy_env_info)
-        raise CogsError(
-            f"Policy {type(crew).__name__} decides for all its agents at once: call step_batch, or use its plain twin."
-        )
-
-    def step(self, obs: AgentObservation) -> Action:
-        """Never reached."""
-        return Action(ACTIONS[0])
+    def tell(self, agents: int, state: Any) -> None:
+        """Put into the agents' `infos` what the views should show."""

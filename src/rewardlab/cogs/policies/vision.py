@@ -84,7 +84,11 @@ class Eyes:
         self.rows, self.columns = info.obs_height, info.obs_width
         self.half = self.rows // 2
         self.centre = self.half << 4 | self.columns // 2
-        self.ids = ids
+        stored = [f"inv:collective:{name}{digit}" for digit in ("", ":p1") for name in ELEMENTS]
+        whole = (*stored, "lp:south", "lp:north", "lp:east", "lp:west", "last_action")
+        own = (*(f"inv:{name}{digit}" for digit in ("", ":p1") for name in RESOURCES), "vibe")
+        self.of_whole, self.of_self = (jnp.asarray([ids[name] for name in names]) for names in (whole, own))
+        self.tag, self.collective = ids["tag"], ids["collective"]
         planes = [PLANE[tag.removeprefix("type:")] if is_type(tag) else len(PLANES) for tag in info.tags]
         self.plane_of_tag = np.full(TOKEN_BASE, len(PLANES))
         self.plane_of_tag[: len(planes)] = planes
@@ -92,25 +96,21 @@ class Eyes:
     def read(self, raw: UInt8[Array, "tokens 3"]) -> Sight:
         """The facts of one observation."""
         location, feature, value = (raw[:, i].astype(jnp.int32) for i in range(3))
-        whole, own = location == GLOBAL_LOCATION, location == self.centre
 
-        def of(name: str, where: Array) -> Array:
-            return jnp.where(where & (feature == self.ids[name]), value, 0).sum()
+        def amounts(ids: Int[Array, " K"], where: Array) -> Int[Array, " K"]:
+            return jnp.where(where[:, None] & (feature[:, None] == ids), value[:, None], 0).sum(0)
 
-        def amount(name: str, where: Array) -> Array:
-            return of(name, where) + TOKEN_BASE * of(f"{name}:p1", where)
-
+        whole = amounts(self.of_whole, location == GLOBAL_LOCATION)
+        own = amounts(self.of_self, location == self.centre)
+        low, high = own[: len(RESOURCES)], own[len(RESOURCES) : -1]
+        kept, more = jnp.split(whole[: 2 * len(ELEMENTS)], 2)
+        south, north, east, west, last_action = whole[2 * len(ELEMENTS) :]
         return Sight(
-            offset=jnp.stack(
-                [
-                    of("lp:south", whole) - of("lp:north", whole),
-                    of("lp:east", whole) - of("lp:west", whole),
-                ]
-            ),
-            last_action=of("last_action", whole),
-            vibe=of("vibe", own),
-            held=jnp.stack([amount(f"inv:{name}", own) for name in RESOURCES]),
-            store=jnp.stack([amount(f"inv:collective:{name}", whole) for name in ELEMENTS]),
+            offset=jnp.stack([south - north, east - west]),
+            last_action=last_action,
+            vibe=own[-1],
+            held=low + TOKEN_BASE * high,
+            store=kept + TOKEN_BASE * more,
             window=self._window(location, feature, value),
         )
 
@@ -118,10 +118,10 @@ class Eyes:
         """The planes of the cells seen, one word per row."""
         here = (location != GLOBAL_LOCATION) & (location != EMPTY_BYTE)
         own = location == self.centre
-        is_owner = here & (feature == self.ids["collective"])
+        is_owner = here & (feature == self.collective)
         team = jnp.where(is_owner & own, value, 0).sum()
         plane = jnp.asarray(self.plane_of_tag)[value]
-        plane = jnp.where(here & (feature == self.ids["tag"]), plane, len(PLANES))
+        plane = jnp.where(here & (feature == self.tag), plane, len(PLANES))
         plane = jnp.where((plane == PLANE["agent"]) & own, len(PLANES), plane)
         plane = jnp.where(is_owner, jnp.where(value == team, OURS, ENEMIES), plane)
         index = jnp.where(plane < len(PLANES), plane * self.rows + (location >> 4), len(PLANES) * self.rows)

@@ -99,7 +99,8 @@ def lowest(board: Board) -> Indices:
 def union(boards: Board, chosen: Bool[Array, "... N"]) -> Board:
     """All cells of the chosen ones of N boards."""
     picked = jnp.where(chosen[..., None, None], boards, jnp.uint32(0))
-    return jax.lax.reduce(picked, jnp.uint32(0), jax.lax.bitwise_or, (picked.ndim - 3,))
+    joined: Board = jax.lax.reduce(picked, jnp.uint32(0), jax.lax.bitwise_or, (picked.ndim - 3,))
+    return joined
 
 
 def grow(board: Board, passable: Board, steps: Indices, most: int) -> Board:
@@ -109,7 +110,8 @@ def grow(board: Board, passable: Board, steps: Indices, most: int) -> Board:
         wider = board | (spread(board) & passable)
         return jnp.where((i < steps)[..., None, None], wider, board)
 
-    return jax.lax.fori_loop(0, most, widen, board)
+    grown: Board = jax.lax.fori_loop(0, most, widen, board)
+    return grown
 
 
 def nearest(
