@@ -93,8 +93,9 @@ def _turn(
     arrived = (agent + FIRST_AGENT).astype(jnp.uint32)
     word = jnp.where(walks, arrived, jnp.where(after.success, used, word))
     left = jnp.where(walks, 0, turns.plane[envs, here])
-    # Whoever stands still writes its own cell's word back.
-    plane = turns.plane.at[envs, here].set(left).at[envs, there].set(word)
+    # Whoever stands still writes its own cell's word back. One write for both cells: with two, the grid is copied.
+    cells, words = jnp.stack([here, there]), jnp.stack([left, word])
+    plane = turns.plane.at[jnp.stack([envs, envs]), cells].set(words)
     change = jnp.stack(after.store) - turns.store[team]
     return Turns(
         plane=plane,

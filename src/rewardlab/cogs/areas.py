@@ -12,6 +12,7 @@ from rewardlab.cogs.state import State
 
 HP, INFLUENCE, ENERGY, SOLAR = (INDEX[name] for name in ("hp", "influence", "energy", "solar"))
 FELT = ("hp", "influence", "energy")  # what areas change
+UNROLL = 8  # sources that are compiled as one: a loop's turn costs more than its rules
 
 
 def tick(rules: Rules, inventory: Int[Array, "R A E"]) -> Int[Array, "R A E"]:
@@ -64,7 +65,7 @@ def areas(rules: Rules, state: State, width: int) -> tuple[Array, Array, Array]:
     start = {name: held[INDEX[name]] for name in FELT}
     nothing = {name: jnp.zeros_like(held[0]) for name in FELT}
     never = jnp.zeros(held[0].shape, bool)
-    now, lost, fell = jax.lax.fori_loop(0, state.source_row.shape[0], one, (start, nothing, never))
+    now, lost, fell = jax.lax.fori_loop(0, state.source_row.shape[0], one, (start, nothing, never), unroll=UNROLL)
     return _settle(rules, state.inventory, now, lost, fell)
 
 

@@ -133,12 +133,12 @@ def _compare_group(group: list[tuple[str, Trace]]) -> Conformance:
     def one(state: State, given: tuple[Any, Changes]) -> tuple[State, Any]:
         state, outcome = engine.step(state, given[0], jax.random.key(0), given[1])
         small = state.cell, state.vibe, state.inventory, state.store, state.owner, state.amount
-        return state, (*small, outcome.success, outcome.reward, outcome.terminated, engine.observe(state))
+        return state, (*small, outcome.success, outcome.reward, outcome.terminated, engine.observe(state)[1])
 
     @jax.jit
     def play(inputs: tuple[Any, Changes]) -> tuple[Any, Any]:
         state = engine.start(jnp.arange(len(traces)))
-        return engine.observe(state), jax.lax.scan(one, state, inputs)[1]
+        return engine.observe(state)[1], jax.lax.scan(one, state, inputs)[1]
 
     first, seen = jax.tree.map(np.asarray, play(inputs))
     tables = np.asarray(pool.kind), np.asarray(pool.cell)

@@ -63,7 +63,7 @@ class Engine:
             store=jnp.broadcast_to(stored[:, None], (len(rules.teams), len(STORED), envs)),
             stats=no_stats(rules, envs),
         )
-        return self._count_tokens(self._put_agents(state._replace(planes=self._write_grid(state, cell)), spawn))
+        return self._put_agents(state._replace(planes=self._write_grid(state, cell)), spawn)
 
     def _write_grid(self, state: State, cell: Int[Array, "O E"]) -> tuple[Array, ...]:
         """The grid's planes with walls and objects."""
@@ -114,15 +114,16 @@ class Engine:
             vibe=jnp.where(actions >= FIRST_VIBE, actions - FIRST_VIBE, state.vibe),
             last_action=jnp.where(turns.success, actions, 0),
         )
-        state = self._count_tokens(self._put_agents(state, before.cell))
+        state = self._put_agents(state, before.cell)
         over = step >= rules.max_steps
         never = jnp.zeros_like(over)
         terminated, truncated = (never, over) if rules.truncates else (over, never)
         return state, Outcome(reward(rules, before.stats, state.stats), turns.success, terminated, truncated)
 
-    def observe(self, state: State) -> Any:
-        """What every agent sees, environments first."""
-        return self.observation.observe(state)
+    def observe(self, state: State) -> tuple[State, Any]:
+        """What every agent sees, environments first; the state counts the tokens in its statistics."""
+        seen, used = self.observation.observe(state)
+        return self._count_tokens(state, used), seen
 
     def _events(self, state: State, key: PRNGKeyArray, changes: Changes | None) -> State:
         """The day's change, and the clips' events."""
@@ -164,9 +165,8 @@ class Engine:
         )
         return state._replace(stats=stats, rest=rest)
 
-    def _count_tokens(self, state: State) -> State:
+    def _count_tokens(self, state: State, used: Int[Array, "A E"] | None) -> State:
         """The statistics of token observations."""
-        used = self.observation.tokens_used(state)
         if used is None:
             return state
         limit = self.rules.tokens

@@ -52,8 +52,8 @@ class VectorEnv:
         game = self.engine.reset(map_key, self.envs)
         if staggered:
             game = game._replace(step=jax.random.randint(time_key, (self.envs,), 0, self.engine.rules.max_steps))
-        state = EnvState(game, jnp.zeros((self.num_agents, self.envs), jnp.float32))
-        return state, self.engine.observe(game)
+        game, seen = self.engine.observe(game)
+        return EnvState(game, jnp.zeros((self.num_agents, self.envs), jnp.float32)), seen
 
     def step(self, state: EnvState, actions: Int[Array, "E A"], key: PRNGKeyArray) -> tuple[EnvState, Step]:
         """One step of all; whatever ended starts again on a map drawn anew."""
@@ -67,9 +67,9 @@ class VectorEnv:
             return EnvState(_where_over(over, fresh, game), jnp.where(over, 0.0, total))
 
         after = jax.lax.cond(jnp.any(over), restart, lambda: EnvState(game, total))
-        seen = self.engine.observe(after.game)
+        observed, seen = self.engine.observe(after.game)
         paid, success = outcome.reward.T, outcome.success.T
-        return after, Step(seen, paid, outcome.terminated, outcome.truncated, success, total.T, game.stats)
+        return after._replace(game=observed), Step(seen, paid, outcome.terminated, outcome.truncated, success, total.T, game.stats)
 
 
 def _where_over(over: Bool[Array, " E"], fresh: State, old: State) -> State:

@@ -75,7 +75,7 @@ def near_clips(rules: Rules, state: State) -> Bool[Array, "S E"]:
         cols = jnp.abs(state.source_col - state.source_col[i])
         return near | ((jnp.maximum(rows, cols) <= rules.clips.radius) & theirs[i])
 
-    return jax.lax.fori_loop(0, sources, reach, jnp.zeros_like(theirs))
+    return jax.lax.fori_loop(0, sources, reach, jnp.zeros_like(theirs), unroll=8)
 
 
 def _draw(qualifies: Bool[Array, "S E"], lot: Int[Array, "S E"]) -> Int[Array, " E"]:

@@ -34,12 +34,9 @@ class Observation(Protocol):
         """The words of agents, one array per plane."""
         ...
 
-    def observe(self, state: State) -> Any:
-        """What every agent sees, environments first: arrays [E, A, …]."""
-        ...
-
-    def tokens_used(self, state: State) -> Int[Array, "A E"] | None:
-        """How many tokens an observation would take without a limit; None where there are no tokens."""
+    def observe(self, state: State) -> tuple[Any, Int[Array, "A E"] | None]:
+        """What every agent sees, environments first: arrays [E, A, …]; and how many tokens an observation would take
+        without a limit (None where there are no tokens)."""
         ...
 
 
@@ -79,11 +76,9 @@ class Blind:
         """The code alone."""
         return (agent_codes(state),)
 
-    def observe(self, state: State) -> None:
+    def observe(self, state: State) -> tuple[None, None]:
         """Nothing."""
-
-    def tokens_used(self, state: State) -> None:
-        """There are no tokens."""
+        return None, None
 
 
 @cache

@@ -66,13 +66,13 @@ def _programs(rules: Rules, layout: Layout) -> tuple[Callable[..., Any], Callabl
 
     def start(pool: MapPool) -> Any:
         engine = Engine(rules, pool, layout)
-        state = engine.start(jnp.zeros(1, jnp.int32))
-        return state, engine.observe(state)
+        return engine.observe(engine.start(jnp.zeros(1, jnp.int32)))
 
     def step(pool: MapPool, state: State, actions: Any, key: Any, count: Any) -> Any:
         engine = Engine(rules, pool, layout)
         state, outcome = engine.step(state, actions, jax.random.fold_in(key, count))
-        return state, outcome, engine.observe(state)
+        state, seen = engine.observe(state)
+        return state, outcome, seen
 
     return jax.jit(start), jax.jit(step)
 

@@ -2,8 +2,8 @@
 
 Each environment has one table of tokens: a wall's, each object's, each agent's, each agent's view of the whole. A grid
 word names the rows of what stands on a cell (code, 5 bits of count, 13 bits of first row). An observation is then a
-running count over the window's cells in their order, a write of each cell's first row at its first slot, a fill
-forward (no cell has more than 31 tokens, so five doublings reach), and one read of the table.
+running count over the window's cells in their order, a write of each cell's first row at its first slot, and a walk
+over the slots that carries the last row written and reads the table.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from jaxtyping import Array, Int, UInt8, UInt32
 from rewardlab.cogs.maps.pool import Layout
 from rewardlab.cogs.observe import agent_codes, is_extractor, present, window_cells
 from rewardlab.cogs.rules import (
-    ACTIONS,
-    CLIPS,
     CODE,
     ELEMENTS,
     EMPTY_BYTE,
@@ -40,6 +38,8 @@ OBJECT_ROWS = 3  # collective, the team's tag, the type's; or type, amount, amou
 AGENT_ROWS = 18  # collective, 2 tags, vibe; 9 amounts, hp:p1, one gear; group, frozen, id
 VIEW_ROWS = 13  # completion, last action, last reward; 2 offsets; 4 elements of the store, each with :p1
 COUNT_BITS, CODE_BITS = 5, 8
+UNROLL = 8  # steps of a walk that are compiled as one
+EMPTY = np.uint32(EMPTY_BYTE << 16 | EMPTY_BYTE << 8 | EMPTY_BYTE)
 Candidate = tuple[Array, Array]  # whether a token is there, and it
 
 
@@ -184,45 +184,50 @@ class Tokens:
         blocks = [jnp.stack(rows, 1).reshape(-1, envs) for rows in (self._object_tokens(state), agents, view)]
         return jnp.concatenate([wall, *blocks]), count
 
-    def _window(self, state: State) -> UInt32[Array, "C A E"]:
-        """The words of the cells that each agent sees, in the order of their tokens."""
+    def _starts(self, state: State, view_count: Int[Array, "A E"]) -> tuple[Array, Array, Array]:
+        """Per cell that an agent sees the slot where its tokens start and a pointer to them, [C, L] each over L lanes
+        (agents × environments), and the number of tokens in all.
+
+        A pointer is row − slot, beside the location: adding a slot gives the row of that slot's token. Empty cells
+        start behind the last slot.
+        """
         envs, cells = state.planes[0].shape
-        first = state.cell + jnp.arange(envs, dtype=jnp.int32) * cells
-        return state.planes[0].reshape(-1)[first[None] + jnp.asarray(self.offsets, jnp.int32)[:, None, None]]
+        slots = self.rules.tokens
+        plane = state.planes[0].reshape(-1)
+        first = (state.cell + jnp.arange(envs, dtype=jnp.int32) * cells).reshape(-1)
 
-    def tokens_used(self, state: State) -> Int[Array, "A E"]:
-        """The view's tokens and those of all cells seen."""
-        _, count = compacted(self._view_candidates(state), 0)
-        in_cells = (self._window(state) >> CODE_BITS) & (1 << COUNT_BITS) - 1
-        return count + in_cells.sum(0).astype(jnp.int32)
+        def cell(start: Array, seen: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+            offset, location = seen
+            word = plane[first + offset]
+            count = ((word >> CODE_BITS) & (1 << COUNT_BITS) - 1).astype(jnp.int32)
+            row = (word >> (CODE_BITS + COUNT_BITS)).astype(jnp.int32)
+            pointer = (row - start + slots) << 8 | location
+            return start + count, (jnp.where(count > 0, start, slots), pointer)
 
-    def observe(self, state: State) -> UInt8[Array, "E A 200 3"]:
-        """All agents' observations."""
+        order = jnp.asarray(self.offsets, jnp.int32), jnp.asarray(self.locations, jnp.int32)
+        total, (starts, pointers) = jax.lax.scan(cell, view_count.reshape(-1), order, unroll=UNROLL)
+        return starts, pointers, total
+
+    def observe(self, state: State) -> tuple[UInt8[Array, "E A 200 3"], Int[Array, "A E"]]:
+        """All agents' observations, and how many tokens they would take without a limit."""
         # Barriers: else the table is computed anew for each token that reads it.
         table, view_count = jax.lax.optimization_barrier(self._table(state))
-        words = jax.lax.optimization_barrier(self._window(state))
-        counts = ((words >> CODE_BITS) & (1 << COUNT_BITS) - 1).astype(jnp.int32)
-        starts = jax.lax.optimization_barrier(view_count + jnp.cumsum(counts, 0) - counts)
-        total = starts[-1] + counts[-1]
-        rows = (words >> (CODE_BITS + COUNT_BITS)).astype(jnp.int32)
         agents, envs = view_count.shape
-        slots = self.rules.tokens
-        # A pointer says where the token of its slot is: row minus slot, beside the location.
-        locations = jnp.asarray(self.locations, jnp.int32)[:, None, None]
-        pointers = (rows - starts + slots) << 8 | locations
-        view_rows = self.first_view_row + VIEW_ROWS * jnp.arange(agents, dtype=jnp.int32)
-        view = jnp.broadcast_to(((view_rows + slots) << 8 | GLOBAL_LOCATION)[:, None], (agents, envs))
-        a, e = jnp.arange(agents)[:, None], jnp.arange(envs)[None, :]
-        target = jnp.where(counts > 0, starts, slots)
-        filled = jnp.zeros((slots, agents, envs), jnp.int32).at[target, a, e].set(pointers, mode="drop")
-        filled = filled.at[0].set(view)
-        for step in (1, 2, 4, 8, 16):
-            behind = jnp.concatenate([filled[:step], filled[:-step]])
-            filled = jnp.where(filled == 0, behind, filled)
-        filled = jax.lax.optimization_barrier(filled)
-        slot = jnp.arange(slots, dtype=jnp.int32)[:, None, None]
-        row = jnp.clip((filled >> 8) - slots + slot, 0, table.shape[0] - 1)
-        tokens = table[row, e[None]] << 8 | (filled & 0xFF).astype(jnp.uint32)
-        tokens = jnp.where(slot < total, tokens, jnp.uint32(0xFFFFFF))
-        ordered = jnp.transpose(tokens, (2, 1, 0))
-        return jax.lax.bitcast_convert_type(ordered, jnp.uint8)[..., :3]
+        slots, lanes = self.rules.tokens, jnp.arange(agents * envs, dtype=jnp.int32)
+        starts, pointers, total = self._starts(state, view_count)
+        marked = jnp.zeros((slots, agents * envs), jnp.int32).at[starts, lanes].set(pointers, mode="drop")
+        view_row = self.first_view_row + VIEW_ROWS * (lanes // envs)
+        flat, env = table.reshape(-1), lanes % envs
+
+        def fill(pointer: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
+            mark, slot = given
+            pointer = jnp.where(mark == 0, pointer, mark)
+            row = jnp.minimum((pointer >> 8) - slots + slot, table.shape[0] - 1)
+            found = flat[row * envs + env] << 8 | (pointer & 0xFF).astype(jnp.uint32)
+            return pointer, jnp.where(slot < total, found, EMPTY)
+
+        view = (view_row + slots) << 8 | GLOBAL_LOCATION
+        order = jnp.arange(slots, dtype=jnp.int32)
+        tokens = jax.lax.scan(fill, view, (marked, order), unroll=UNROLL)[1]
+        ordered = jnp.transpose(tokens.reshape(slots, agents, envs), (2, 1, 0))
+        return jax.lax.bitcast_convert_type(ordered, jnp.uint8)[..., :3], total.reshape(agents, envs)

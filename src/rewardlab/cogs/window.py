@@ -68,7 +68,7 @@ class Window:
             second = second | held[name] << (8 + 6 * i)
         return first, second
 
-    def observe(self, state: State) -> GridView:
+    def observe(self, state: State) -> tuple[GridView, None]:
         """All agents' windows."""
         window, width = self.rules.window, self.layout.width
         half = window // 2
@@ -82,7 +82,7 @@ class Window:
             return jax.vmap(jax.vmap(cut, (None, 0, 0)))(grids, row, col)
 
         words = jnp.stack([cut_all(plane) for plane in state.planes], 2)
-        return GridView(jax.lax.bitcast_convert_type(words, jnp.uint8), self._whole(state))
+        return GridView(jax.lax.bitcast_convert_type(words, jnp.uint8), self._whole(state)), None
 
     def _whole(self, state: State) -> Int16[Array, "E A 9"]:
         width, shape = self.layout.width, state.cell.shape
@@ -92,6 +92,3 @@ class Window:
         store = [jnp.stack([state.store[team, i] for team in self.rules.team_of]) for i in range(len(ELEMENTS))]
         numbers = [step, jnp.full(shape, self.rules.max_steps), state.last_action, rows, cols, *store]
         return jnp.stack(numbers).astype(jnp.int16).T
-
-    def tokens_used(self, state: State) -> None:
-        """There are no tokens."""

@@ -57,7 +57,7 @@ def _clustered(count: int, height: int, width: int, rng: Rng) -> list[Cell]:
     clusters = max(1, count // 5)
     size = np.array([height - 2, width - 2])
     centres = 1 + rng.random((clusters, 2)) * (size - 1)
-    places = centres[rng.integers(clusters, size=count)] + rng.normal(0, 0.05, (count, 2)) * size
+    places = centres[rng.integers(clusters, size=count)] + rng.normal(0, 0.08, (count, 2)) * size
     cells = np.clip(places, 1, size).astype(int)
     return [(int(row), int(col)) for row, col in cells]
 
