@@ -142,7 +142,7 @@ def events_between(setting: Setting, before: Scene, after: Scene) -> tuple[Event
         *_weather(setting, after.step),
         *_contests(setting, before, after),
         *_possessions(setting, before, after),
-        *_exhausted(setting, before, after),
+        *_exhausted(before, after),
     )
 
 
@@ -214,13 +214,13 @@ def _at_deposit(setting: Setting, after: Scene, cog: int) -> bool:
     )
 
 
-def _exhausted(setting: Setting, before: Scene, after: Scene) -> Iterator[Event]:
+def _exhausted(before: Scene, after: Scene) -> Iterator[Event]:
     gone = (before["amount"] > 0) & (after["amount"] == 0)
     yield from (Event("exhausted", -1, thing) for thing in np.nonzero(gone)[0].tolist())
 
 
 def areas_of(setting: Setting, scene: Scene) -> Numbers:
-    """Who holds each cell, [height, width]: the number of the owner whose area covers it, 0 for nobody, −1 for several."""
+    """Whose area covers each cell, [height, width]: the owner's number, 0 for nobody's, −1 for several."""
     held = np.zeros((setting.height, setting.width), np.int64)
     for thing, owner in zip(setting.things, scene["owner"].tolist(), strict=True):
         if owner != NEUTRAL and thing.kind in ("junction", "c:hub"):

@@ -97,7 +97,7 @@ def check_frames(frames: Any, history: History) -> None:
         scene = history.latest
         for name, bound in bounds.items():
             part = scene[name]
-            fits = part.size == 0 or (0 <= part.min() and part.max() < bound)
+            fits = part.size == 0 or (part.min() >= 0 and part.max() < bound)
             require(bool(fits), f"{name} of frame {step} is out of range")
 
 

@@ -83,7 +83,7 @@ def apply(before: tuple[Numbers, Infos], frame: Frame) -> tuple[Numbers, Infos]:
     numbers, infos = before
     if "d" in frame:
         pairs = np.asarray(frame["d"], np.int64).reshape(-1, 2)
-        if len(pairs) and not (0 <= pairs[:, 0].min() and pairs[:, 0].max() < len(numbers)):
+        if len(pairs) and not (pairs[:, 0].min() >= 0 and pairs[:, 0].max() < len(numbers)):
             raise ValueError("a change lies outside the numbers")
         numbers = numbers.copy()
         numbers[pairs[:, 0]] += pairs[:, 1]

@@ -138,8 +138,8 @@ class Shape:
     @property
     def parts(self) -> dict[str, tuple[int, ...]]:
         """The parts in order: cells are row × width + column, rewards are millionths, stores go by `rules.STORED`."""
-        cogs = {name: (self.cogs,) for name in ("cell", "action", "failed", "vibe", "reward")}
-        things = {name: (self.things,) for name in ("owner", "amount")}
+        cogs = dict.fromkeys(("cell", "action", "failed", "vibe", "reward"), (self.cogs,))
+        things = dict.fromkeys(("owner", "amount"), (self.things,))
         return {
             **cogs,
             "inventory": (self.cogs, len(RESOURCES)),

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardlab.cogs.engine import Engine
-from rewardlab.cogs.render.camera import Camera
+from rewardlab.cogs.render.camera import make_camera
 from rewardlab.cogs.render.replay import Replay
 from rewardlab.cogs.render.scene import Infos, Scene, Setting, Summary
-from rewardlab.cogs.state import State
-from rewardlab.cogs.statistics import agent_stats, team_stats
+from rewardlab.cogs.simulation import Simulation
 
-Decision = tuple[NDArray[np.int32], Infos]  # an action per cog, and what the policy says about it
-Decide = Callable[[Any], Decision]  # from the observation [cogs, …]
+Actions = NDArray[np.integer[Any]]
+Decide = Callable[[NDArray[np.uint8]], tuple[Actions, Infos]]  # observations [cogs, tokens, 3] → actions, what is said
 
 
-class EngineSession:
-    """An episode of the engine: `decide` is asked once a step, for all cogs."""
+class LiveSession:
+    """An episode of the engine: `decide` is asked once a step for all cogs, and the person may overrule it."""
 
-    def __init__(self, engine: Engine, camera: Camera, decide: Decide, *, map_index: int = 0) -> None:
-        self.engine, self.camera, self.decide = engine, camera, decide
-        self._key = jax.random.key(camera.setting.seed)
-        self._step = jax.jit(self._advance)
-        self._start = jax.jit(engine.start)
-        self.state: State = self._start(jnp.asarray([map_index]))
-        self._seen = engine.observe(self.state)
-        self._scene = camera.first(self.state)
-
-    def _advance(self, state: State, actions: Any, key: Any, step: Any) -> Any:
-        state, outcome = self.engine.step(state, actions[:, None], jax.random.fold_in(key, step))
-        return state, outcome, self.engine.observe(state)
+    def __init__(self, simulation: Simulation, decide: Decide, *, seed: int = 0, policies: Sequence[str] = ()) -> None:
+        self.simulation, self.decide = simulation, decide
+        self.camera = make_camera(
+            simulation.rules,
+            simulation._pool,
+            simulation.layout,
+            mission=simulation.mission.full_name,
+            seed=seed,
+            map_seed=simulation.map_seed,
+            policies=policies,
+        )
+        self._scene = self.camera.first(simulation._state)
 
     @property
     def setting(self) -> Setting:
@@ -50,31 +46,24 @@ class EngineSession:
     @property
     def over(self) -> bool:
         """Whether the time is up."""
-        return self._scene.step >= self.setting.max_steps
+        return self.simulation.done
 
     def advance(self, steer: Mapping[int, int]) -> Scene:
         """Ask the policy, let the person overrule it, step."""
-        seen = None if self._seen is None else np.asarray(self._seen)[0]
-        decided, infos = self.decide(seen)
+        decided, infos = self.decide(self.simulation.observations)
         actions = np.array(decided, np.int32)
         for cog, action in steer.items():
             actions[cog] = action
-        self.state, outcome, self._seen = self._step(self.state, jnp.asarray(actions), self._key, self._scene.step)
-        success, reward = (np.asarray(x)[:, 0] for x in (outcome.success, outcome.reward))
-        self._scene = self.camera.next(self._scene, self.state, actions, success, reward, infos)
+        step = self.simulation.step(actions)
+        self._scene = self.camera.next(
+            self._scene, self.simulation._state, actions, step.success, step.rewards, infos
+        )
         return self._scene
 
     def summary(self) -> Summary:
-        """Rewards and the original's statistics."""
-        state, rules = self.state, self.engine.rules
-        stats = jax.tree.map(np.asarray, state.stats)
-        inventory, store = np.asarray(state.inventory), np.asarray(state.store)
-        statistics = {
-            "agents": [agent_stats(inventory, stats, cog) for cog in range(self.setting.cogs)],
-            "teams": team_stats(rules, store, stats),
-        }
+        """Rewards, and the original's statistics."""
         rewards = tuple(self._scene.reward(cog) for cog in range(self.setting.cogs))
-        return Summary(self._scene.step, self.over, rewards, statistics)
+        return Summary(self._scene.step, self.over, rewards, self.simulation.stats())
 
 
 class ReplaySession:
