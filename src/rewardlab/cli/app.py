@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import typer
 
-from rewardlab.cli import lab
+from rewardlab.cli import cogs, lab
 
 app = typer.Typer(
     name="rewardlab",
@@ -17,12 +18,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 lab.mount(app)
+cogs.mount(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error is one sentence on stderr, a traceback only with --debug."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
+    sys.path.append(str(Path.cwd()))  # a person's own environments and policies stand where they work
     try:
         app([a for a in arguments if a != "--debug"], standalone_mode=True)
     except KeyboardInterrupt:

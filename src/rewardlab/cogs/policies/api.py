@@ -16,6 +16,7 @@ from rewardlab.cogs.rules import ACTIONS, EMPTY_BYTE, FEATURES, GLOBAL_LOCATION,
 
 StateType = TypeVar("StateType")
 Raw = NDArray[np.uint8]  # [tokens, 3]: location, feature, value
+Structures = dict[tuple[int, int], tuple[str, str | None]]  # by rows and columns from the hub: kind; own, enemy or None
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,15 @@ class MultiAgentPolicy(metaclass=PolicyRegistryMeta):
     def network(self) -> Any:
         """The network of a trainable policy, else None."""
         return None
+
+    def structures(self, agent_id: int) -> Structures | None:
+        """What an agent believes to stand where; None for policies that do not say. The diagnostics check it."""
+        return None
+
+    def infos(self, agent_id: int) -> dict[str, Any]:
+        """What the views show of an agent."""
+        agent = self._agents.get(agent_id)
+        return dict(agent.infos) if agent is not None else {}
 
     def reset(self) -> None:
         """Before an episode."""

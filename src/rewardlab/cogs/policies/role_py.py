@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardlab.cogs.policies.api import Action, AgentObservation, AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
+from rewardlab.cogs.policies.api import (
+    Action,
+    AgentObservation,
+    AgentPolicy,
+    MultiAgentPolicy,
+    PolicyEnvInterface,
+    Structures,
+)
+from rewardlab.cogs.policies.beliefs import of_boards
 from rewardlab.cogs.policies.bitboard import CENTRE, NOWHERE, SIZE
 from rewardlab.cogs.policies.mind import Mind
 from rewardlab.cogs.policies.settings import MODES, ROLES, Settings
@@ -23,7 +31,8 @@ class Scripted(MultiAgentPolicy):
         self.team = Team(policy_env_info, self.settings(**kwargs))
         self.mind = Mind(self.team)
         self.claimed: set[int] = set()
-        self.claimed_at = -1
+        self.claimed_at = self.told_at = -1
+        self.told: Structures = {}
 
     @classmethod
     def settings(cls, **kwargs: Any) -> Settings:
@@ -33,7 +42,7 @@ class Scripted(MultiAgentPolicy):
     def reset(self) -> None:
         """Forget the episode."""
         self.team.reset()
-        self.claimed_at = -1
+        self.claimed_at = self.told_at = -1
 
     def agent_policy(self, agent_id: int) -> AgentPolicy:
         """A cog of the crew."""
@@ -47,6 +56,17 @@ class Scripted(MultiAgentPolicy):
         if self.claimed_at != self.team.step:
             self.claimed, self.claimed_at = set(), self.team.step
         return self.mind.decide(self.team.cogs[agent_id], self.claimed)
+
+    def structures(self, agent_id: int) -> Structures | None:
+        """The map that all share."""
+        if self.told_at != self.team.step:
+            self.told, self.told_at = of_boards(self.team.planes), self.team.step
+        return self.told
+
+    def infos(self, agent_id: int) -> dict[str, Any]:
+        """The role of a cog, and what it is about."""
+        cog = self.team.cogs[agent_id]
+        return {"role": ROLES[cog.role], "about": MODES[cog.mode]}
 
     def step_batch(self, raw_observations: NDArray[np.uint8], raw_actions: NDArray[np.integer[Any]]) -> None:
         """All cogs see, then all decide."""

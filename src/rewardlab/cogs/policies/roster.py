@@ -8,7 +8,7 @@ import numpy as np
 
 from rewardlab.cogs.errors import CogsError, unknown
 from rewardlab.cogs.policies import simple as simple
-from rewardlab.cogs.policies.api import PolicyEnvInterface
+from rewardlab.cogs.policies.api import PolicyEnvInterface, Structures
 from rewardlab.cogs.policies.crew import Crew
 from rewardlab.cogs.policies.role_py import Scripted, told
 from rewardlab.cogs.policies.settings import ALIGNER, MINER, ROLES, SCOUT, SCRAMBLER, Settings
@@ -73,12 +73,22 @@ class Role(VectorMultiAgentPolicy):
     """Four roles around one shared map, compiled: the twin of role_py, with the same arguments."""
 
     short_names: ClassVar[list[str] | None] = ["role"]
+    _told: Structures
+    _told_at = -1
     twin = RolePy
 
     @classmethod
     def vector(cls, info: PolicyEnvInterface, agents: int | None = None, **kwargs: Any) -> VectorPolicy:
         """The crew that the arguments ask for."""
         return RolePy.vector(info, agents, **kwargs)
+
+    def structures(self, agent_id: int) -> Structures | None:
+        """The map that all share."""
+        if self._state is None:
+            return {}
+        if self._told_at != self._step:
+            self._told, self._told_at = of_words(np.asarray(self._state.planes[0])), self._step
+        return self._told
 
     def tell(self, agents: int, state: Memory) -> None:
         """Roles, purposes and targets."""

@@ -1,0 +1,1 @@
+"""What a policy really does: rollouts with checks, two policies side by side, audits of roles and resources."""

@@ -1,0 +1,1 @@
+"""Policies play episodes, and what came of it is summed up."""
