@@ -123,7 +123,7 @@ def make_camera(
 def plain(info: Any) -> dict[str, Any]:
     """What a policy says, as a few short words and numbers: it may say anything."""
     said: dict[str, Any] = {}
-    for name, value in list(dict(info or {}).items())[:MOST_INFOS]:
+    for name, value in [(name, value) for name, value in dict(info or {}).items() if value is not None][:MOST_INFOS]:
         if isinstance(value, bool | np.bool_):
             short: Any = bool(value)
         elif isinstance(value, int | np.integer) and abs(int(value)) < 1 << 53:

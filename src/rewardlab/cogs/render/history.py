@@ -50,8 +50,11 @@ class History:
         moment = self._keyframes[key]
         for frame in self.frames[key * KEYFRAME_EVERY + 1 : step + 1]:
             moment = apply(moment, frame)
-        events = tuple(Event(*row) for row in self.frames[step].get("e", ()))
-        return Scene(self.shape, step, moment[0], events, moment[1])
+        return Scene(self.shape, step, moment[0], self.events(step), moment[1])
+
+    def events(self, step: int) -> tuple[Event, ...]:
+        """What happened in a step."""
+        return tuple(Event(*row) for row in self.frames[step].get("e", ()))
 
     @property
     def latest(self) -> Scene:

@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "RewardLab", ""
     timeout = 60
 
-    def do_GET(self) -> None:  # noqa: N802 the base class's name
+    def do_GET(self) -> None:
         name, query = self._name()
         if name is None:
             return
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         name, _ = self._name()
         if name is None:
             return

@@ -123,7 +123,7 @@ export class MapView {
     if (key !== this.areas.key) this.areas = { key, paths: areaPaths(this.episode, owners) };
     for (const { owner, fill, edge } of this.areas.paths) {
       const colour = ownerColour(owner);
-      ctx.fillStyle = `${colour}22`;
+      ctx.fillStyle = `${colour}${owner === 1 ? "38" : "20"}`;
       ctx.fill(fill);
       ctx.strokeStyle = `${colour}bb`;
       ctx.lineWidth = (1.3 * ratio) / scale;
@@ -163,10 +163,11 @@ export class MapView {
 
   #things(scene) {
     const { ctx, episode } = this, owners = episode.part(scene, "owner"), amounts = episode.part(scene, "amount");
-    const full = Math.max(episode.header.extractor_amount, 1), small = this.scale < 11 * this.ratio;
+    const full = Math.max(episode.header.extractor_amount, 1);
+    const big = Math.min(Math.max((14 * this.ratio) / this.scale, 1.04), 2);
     episode.things.forEach((thing, i) => {
       const gone = thing.kind.endsWith("_extractor") && amounts[i] === 0;
-      const size = gone ? 0.45 : thing.kind.endsWith("_extractor") ? 0.86 : small ? 1.5 : 1.04;
+      const size = gone ? 0.45 : thing.kind.endsWith("_extractor") ? 0.86 : big;
       this.#at(thing.col + 0.5, thing.row + 0.5, size, () => drawThing(ctx, thing.kind, owners[i], amounts[i] / full));
     });
   }
@@ -210,12 +211,12 @@ export class MapView {
   #cog(scene, cog, position) {
     const { ctx, episode, scale, ratio } = this, [x, y] = this.placeOf(cog, position);
     const held = (name) => episode.held(scene, cog, name), followed = cog === this.follow;
-    const size = scale < 11 * ratio ? Math.min((15 * ratio) / scale, 2.2) : 1.12;
+    const size = Math.min(Math.max((22 * ratio) / scale, 1.14), 3);
     if (followed) this.#focus(x, y, size);
     const look = { team: ownerColour(episode.ownerOf(cog)), role: episode.role(scene, cog), down: held("hp") === 0, hearts: held("heart") };
     this.#at(x, y, size, () => drawCog(ctx, look));
     if (scale >= 20 * ratio) this.#bars(scene, cog, x, y);
-    if (scale >= 15 * ratio || followed) this.#label(String(cog), x, y - size * 0.5, followed);
+    if (scale >= 15 * ratio || followed) this.#label(String(cog), x, y - size * (followed ? 0.68 : 0.52), followed);
     const vibe = episode.header.vibes[episode.part(scene, "vibe")[cog]];
     if (scale >= 26 * ratio && vibe !== "default") {
       this.#at(x - 0.42, y - 0.42, 0.4, () => {

@@ -109,7 +109,7 @@ export class Panel {
       make("div", { className: "row" }, icon("cog", ownerColour(episode.ownerOf(cog))), make("h2", { textContent: `Cog ${cog}` }), button, close),
       make("table", {}, make("tbody", {}, meter("hp"), meter("energy"), meter("influence"),
         row("vibe", header.vibes[vibe]), row("last action", header.actions[action] + (failed ? " (failed)" : "")), row("reward", (reward / 1e6).toFixed(3)), ...infos)),
-      make("div", { className: "goods" }, ...(goods.length ? goods.map((name) => make("span", { className: "amount", title: name }, sign(name), `${held(name)} ${name}`))
+      make("div", { className: "goods" }, ...(goods.length ? goods.map((name) => make("span", { className: "amount", title: name }, sign(name), `${name} ${held(name)}`))
         : [make("span", { textContent: "carries nothing", style: `color: ${QUIET}` })])),
     );
   }

@@ -180,10 +180,12 @@ export function cog(ctx, { team, role, down, hearts }) {
   ctx.lineWidth = 0.05;
   ctx.strokeStyle = GROUND;
   ctx.stroke();
-  disc(ctx, 0, 0, 0.335);
-  ctx.fillStyle = down ? "#4a1f26" : "#0f141d";
+  disc(ctx, 0, 0, 0.36);
+  ctx.fillStyle = down ? "#5a636f" : role ? ROLES[role] : BARE;
   ctx.fill();
-  glyph(ctx, role, 0.46, role ? ROLES[role] : BARE);
+  ctx.lineWidth = 0.06;
+  ctx.stroke();
+  glyph(ctx, role, 0.48, GROUND);
   if (hearts > 0) {
     ctx.save();
     ctx.translate(0.36, -0.36);
@@ -214,8 +216,8 @@ function sun(ctx) {
 
 function moon(ctx) {
   ctx.beginPath();
-  ctx.arc(0, 0, 0.38, 0.35 * Math.PI, 1.65 * Math.PI);
-  ctx.arc(0.17, 0, 0.31, 1.55 * Math.PI, 0.45 * Math.PI, true);
+  ctx.arc(0, 0, 0.4, -0.55, 2.2 * Math.PI - 1.3, false);
+  ctx.arc(0.16, -0.14, 0.32, 2.2 * Math.PI - 1.75, -0.25, true);
   ctx.closePath();
   ctx.fillStyle = "#b9c7e6";
   ctx.fill();
