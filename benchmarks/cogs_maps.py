@@ -1,7 +1,7 @@
 """The statistics of generated maps beside those of recorded ones, as a table.
 
-    python benchmarks/cogs_maps.py
-    python benchmarks/cogs_maps.py --maps 20 --recorded tests/golden/cogs
+python benchmarks/cogs_maps.py
+python benchmarks/cogs_maps.py --maps 20 --recorded tests/golden/cogs
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def describe(game_map: GameMap) -> dict[str, float]:
     inner = game_map.codes[BORDER:-BORDER, BORDER:-BORDER]
     things = np.array([(thing.row, thing.col) for thing in game_map.things() if thing.kind == "junction"])
     gaps = np.abs(things[:, None] - things[None]).max(-1) + 1000 * np.eye(len(things), dtype=int)
-    free = components((game_map.codes == CODE["empty"]))
+    free = components(game_map.codes == CODE["empty"])
     return {
         "walls": counts["wall"],
         "walls inside the border": float(np.sum(inner == CODE["wall"])),
@@ -56,9 +56,7 @@ def summary(maps: Iterable[GameMap]) -> dict[str, tuple[float, float, float, flo
     """Mean, standard deviation, least and most of each count."""
     rows = [describe(game_map) for game_map in maps]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return {
-        name: (statistics.mean(x), statistics.pstdev(x), min(x), max(x)) for name, x in columns.items()
-    }
+    return {name: (statistics.mean(x), statistics.pstdev(x), min(x), max(x)) for name, x in columns.items()}
 
 
 def show(values: tuple[float, float, float, float]) -> str:

@@ -16,7 +16,8 @@ FLOORS = [{"maths"}, {"nets", "memory"}, {"algos"}, {"experiment"}, {"cli"}]
 NEVER = {
     "algos": {"llm", "boards", "plots", "hub", "web", "arena"},
     "llm": {"algos", "cli", "cogs", "arena"},
-    "cogs": {"llm", "arena", "cli"},
+    "cogs": {"nets", "memory", "algos", "envs", "experiment", "spec", "boards", "plots", "hub", "web"}
+    | {"llm", "arena", "cli"},
     "envs": {"algos", "nets", "memory", "experiment", "llm", "cli"},
     "spec": {"nets", "memory", "algos", "envs", "experiment", "llm", "cogs", "arena", "boards", "plots", "web"},
     "experiment": {"llm", "arena", "boards", "hub", "web"},

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cogs.worlds import QUIET, World
 
 from rewardlab.cogs.rules import CLIPS, FIRST_TEAM, Clips, Rules, Team
-
-from tests.cogs.worlds import QUIET, World
 
 
 def test_the_first_step_clamps_energy_and_brings_day(world: World) -> None:

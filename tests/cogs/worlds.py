@@ -17,7 +17,7 @@ from rewardlab.cogs.rules import ACTIONS, FIRST_TEAM, INDEX, Clips, Rules, Team
 from rewardlab.cogs.simulation import owner_name
 from rewardlab.cogs.state import Changes, State
 
-# One room of a fixed size, so that all tests share one compiled program: the hub is 12 columns from the left wall's side.
+# One room, so that all tests share one compiled program; the hub stands at its right wall.
 ROOM = """
 #######################
 #@J..................H#

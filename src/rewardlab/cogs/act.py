@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
+from rewardlab.cogs.lanes import read, write
 from rewardlab.cogs.maps.pool import Layout, MapPool
 from rewardlab.cogs.observe import Observation
 from rewardlab.cogs.rules import ACTIONS, CODE, FIRST_AGENT, FIRST_TEAM, INDEX, MOVES, NEUTRAL, Rules, movement
@@ -59,7 +60,8 @@ def take_turns(
         action = actions[agent]
         return _turn(rules, pool, observation, state, turns, agent, teams[agent], action, movements[action])
 
-    return jax.lax.fori_loop(0, actions.shape[0], turn, start_turns(state))
+    turns: Turns = jax.lax.fori_loop(0, actions.shape[0], turn, start_turns(state))
+    return turns
 
 
 def _turn(
@@ -73,37 +75,41 @@ def _turn(
     action: Int[Array, " E"],
     movement: Int[Array, " E"],
 ) -> Turns:
-    envs = jnp.arange(action.shape[0])
+    lanes, cells = jnp.arange(action.shape[0], dtype=jnp.int32), turns.plane.shape[1]
     here = turns.cell[agent]
     there = here + movement
-    word = turns.plane[envs, there]
-    code = (word & 0xFF).astype(jnp.int32)
+    word, standing = (read(turns.plane, lanes * cells + place) for place in (there, here))
+    thing = jnp.minimum(read(pool.object_at, state.map * cells + there), turns.owner.shape[0] - 1)
+    known = thing * lanes.shape[0] + lanes
+    owner, amount, kind = read(turns.owner, known), read(turns.amount, known), read(state.kind, known)
+    # Barriers: else reads, rules and writes become one loop, which does not fill the lanes.
+    word, standing, owner, amount, kind = jax.lax.optimization_barrier((word, standing, owner, amount, kind))
     moves = (action >= 1) & (action <= len(MOVES))
     held = list(turns.inventory[:, agent])
     able = moves & (held[ENERGY] >= rules.move_cost)
+    code = (word & 0xFF).astype(jnp.int32)
     walks = able & (code == CODE["empty"])
-    thing = jnp.minimum(pool.object_at[state.map, there], turns.owner.shape[0] - 1)
-    owner, amount = turns.owner[thing, envs], turns.amount[thing, envs]
     store = list(turns.store[team])
     before = Use(held, store, owner, amount, jnp.zeros_like(able))
     after = use(rules, jnp.where(able, code, CODE["empty"]), team + FIRST_TEAM, before)
     paid = walks | after.success
     after.held[ENERGY] = jnp.maximum(after.held[ENERGY] - jnp.where(paid, rules.move_cost, 0), 0)
-    used = observation.object_word(state.kind[thing, envs], after.owner, after.amount, thing)
+    after = jax.lax.optimization_barrier(after)
+    used = observation.object_word(kind, after.owner, after.amount, thing)
     arrived = (agent + FIRST_AGENT).astype(jnp.uint32)
     word = jnp.where(walks, arrived, jnp.where(after.success, used, word))
-    left = jnp.where(walks, 0, turns.plane[envs, here])
+    left = jnp.where(walks, 0, standing)
     # Whoever stands still writes its own cell's word back. One write for both cells: with two, the grid is copied.
-    cells, words = jnp.stack([here, there]), jnp.stack([left, word])
-    plane = turns.plane.at[jnp.stack([envs, envs]), cells].set(words)
+    places = lanes * cells + jnp.stack([here, there])
+    plane = write(turns.plane, places, jnp.stack([left, word]))
     change = jnp.stack(after.store) - turns.store[team]
     return Turns(
         plane=plane,
         cell=turns.cell.at[agent].set(jnp.where(walks, there, here)),
         inventory=turns.inventory.at[:, agent].set(jnp.stack(after.held)),
         store=turns.store.at[team].set(jnp.stack(after.store)),
-        owner=turns.owner.at[thing, envs].set(after.owner),
-        amount=turns.amount.at[thing, envs].set(after.amount),
+        owner=write(turns.owner, known, after.owner),
+        amount=write(turns.amount, known, after.amount),
         success=turns.success.at[agent].set(jnp.where(moves, paid, True)),
         aligned=turns.aligned.at[agent].set((owner == NEUTRAL) & (after.owner != NEUTRAL)),
         scrambled=turns.scrambled.at[agent].set((owner != NEUTRAL) & (after.owner == NEUTRAL)),

@@ -41,9 +41,9 @@ def areas(rules: Rules, state: State, width: int) -> tuple[Array, Array, Array]:
     team = (jnp.asarray(rules.team_of, jnp.int32) + FIRST_TEAM)[:, None]
     own_effect, enemy_effect = dict(rules.area.own), dict(rules.area.enemy)
 
-    def one(i: Array, carry: tuple[dict[str, Array], dict[str, Array], Bool[Array, "A E"]]) -> tuple[
-        dict[str, Array], dict[str, Array], Bool[Array, "A E"]
-    ]:
+    def one(
+        i: Array, carry: tuple[dict[str, Array], dict[str, Array], Bool[Array, "A E"]]
+    ) -> tuple[dict[str, Array], dict[str, Array], Bool[Array, "A E"]]:
         now, lost, fell = carry
         distance = jnp.maximum(jnp.abs(row - state.source_row[i]), jnp.abs(col - state.source_col[i]))
         owner = state.owner[i]

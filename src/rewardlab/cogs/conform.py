@@ -208,7 +208,9 @@ def _compare(
         have = _comparable(_named_tokens(first[agent] if t == 0 else tokens[t - 1, agent]))
         want = _comparable([(loc, feature, value) for loc, feature, value in observation["tokens"]])
         if want != have:
-            place = next((j for j, (w, h) in enumerate(zip(want, have, strict=False)) if w != h), min(len(want), len(have)))
+            place = next(
+                (j for j, (w, h) in enumerate(zip(want, have, strict=False)) if w != h), min(len(want), len(have))
+            )
             yield Difference(name, t, f"agent {agent}, token {place}", want[place : place + 4], have[place : place + 4])
 
 

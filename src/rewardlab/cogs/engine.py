@@ -148,7 +148,7 @@ class Engine:
     ) -> State:
         """The statistics of the step, and how long each agent has stood still."""
         rest = jnp.where(turns.cell == before.cell, state.rest + 1, 0)
-        stats = count_turns(self.rules, state.stats, turns, actions, rest)
+        stats = count_turns(state.stats, turns, actions, rest)
         acted, faded = turns.inventory - before.inventory, ticked - turns.inventory
         up = jnp.maximum(acted, 0) + jnp.maximum(faded, 0) + gained
         down = jnp.maximum(-acted, 0) + jnp.maximum(-faded, 0) + lost

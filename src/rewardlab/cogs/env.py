@@ -69,12 +69,16 @@ class VectorEnv:
         after = jax.lax.cond(jnp.any(over), restart, lambda: EnvState(game, total))
         observed, seen = self.engine.observe(after.game)
         paid, success = outcome.reward.T, outcome.success.T
-        return after._replace(game=observed), Step(seen, paid, outcome.terminated, outcome.truncated, success, total.T, game.stats)
+        return after._replace(game=observed), Step(
+            seen, paid, outcome.terminated, outcome.truncated, success, total.T, game.stats
+        )
 
 
 def _where_over(over: Bool[Array, " E"], fresh: State, old: State) -> State:
     """Fresh where an episode ended: environments are the last axis, but the first of the grid's planes."""
-    mixed: State = jax.tree.map(lambda new, was: jnp.where(over, new, was), fresh._replace(planes=()), old._replace(planes=()))
+    mixed: State = jax.tree.map(
+        lambda new, was: jnp.where(over, new, was), fresh._replace(planes=()), old._replace(planes=())
+    )
     planes = tuple(jnp.where(over[:, None], new, was) for new, was in zip(fresh.planes, old.planes, strict=True))
     return mixed._replace(planes=planes)
 

@@ -42,7 +42,10 @@ def clips_changes(rules: Rules, state: State, step: Int[Array, " E"], key: PRNGK
     """The junctions that events of this step turn, drawn evenly from those that qualify."""
     due = jnp.any(jnp.stack(clips_due(rules, step)))
     envs = step.shape[0]
-    return jax.lax.cond(due, lambda: _draw_changes(rules, state, step, key), lambda: no_changes(rules, envs))
+    changes: Changes = jax.lax.cond(
+        due, lambda: _draw_changes(rules, state, step, key), lambda: no_changes(rules, envs)
+    )
+    return changes
 
 
 def _draw_changes(rules: Rules, state: State, step: Array, key: PRNGKeyArray) -> Changes:
@@ -75,7 +78,8 @@ def near_clips(rules: Rules, state: State) -> Bool[Array, "S E"]:
         cols = jnp.abs(state.source_col - state.source_col[i])
         return near | ((jnp.maximum(rows, cols) <= rules.clips.radius) & theirs[i])
 
-    return jax.lax.fori_loop(0, sources, reach, jnp.zeros_like(theirs), unroll=8)
+    near: Array = jax.lax.fori_loop(0, sources, reach, jnp.zeros_like(theirs), unroll=8)
+    return near
 
 
 def _draw(qualifies: Bool[Array, "S E"], lot: Int[Array, "S E"]) -> Int[Array, " E"]:

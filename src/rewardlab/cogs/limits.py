@@ -15,7 +15,7 @@ def limit_of(rules: Rules, resource: str) -> Limit:
     return next(limit for limit in rules.limits if resource in limit.resources)
 
 
-def cap(rules: Rules, resource: str, held: Inventory) -> Int[Array, "..."]:
+def cap(rules: Rules, resource: str, held: Inventory) -> Int[Array, ...]:
     """min(most, max(least, Σ modifier·held)): gear replaces the base, it does not add to it."""
     limit = limit_of(rules, resource)
     bound = sum((amount * held[INDEX[name]] for name, amount in limit.modifiers), jnp.zeros_like(held[0]))
@@ -23,7 +23,7 @@ def cap(rules: Rules, resource: str, held: Inventory) -> Int[Array, "..."]:
     return bound if limit.most is None else jnp.minimum(bound, limit.most)
 
 
-def cargo(held: Inventory) -> Int[Array, "..."]:
+def cargo(held: Inventory) -> Int[Array, ...]:
     """Elements carried, all together."""
     return sum((held[INDEX[name]] for name in ELEMENTS), jnp.zeros_like(held[0]))
 

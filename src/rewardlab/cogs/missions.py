@@ -25,7 +25,7 @@ class Mission:
     site: str
     name: str
     description: str
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     terrain: TERRAIN = ARENA
     difficulty: str = "hard"
     variants: tuple[str, ...] = ()
@@ -75,9 +75,7 @@ def _rules(**changes: Any) -> Callable[[Mission], Mission]:
 
 
 def _clips(**changes: Any) -> Callable[[Mission], Mission]:
-    return lambda mission: replace(
-        mission, rules=replace(mission.rules, clips=replace(mission.rules.clips, **changes))
-    )
+    return lambda mission: replace(mission, rules=replace(mission.rules, clips=replace(mission.rules.clips, **changes)))
 
 
 def _terrain(**changes: Any) -> Callable[[Mission], Mission]:
@@ -296,8 +294,12 @@ def eval_sets() -> dict[str, tuple[Mission, ...]]:
             _case("large_map", "Long ways.", "cogsguard_machina_1", steps=1000, difficulty="easy"),
         ),
         "diagnostic_evals": (
-            _case("economy", "An empty store and no clips: can they mine and deposit?", difficulty="easy",
-                  variants=["destitute"]),
+            _case(
+                "economy",
+                "An empty store and no clips: can they mine and deposit?",
+                difficulty="easy",
+                variants=["destitute"],
+            ),
             _case("scarcity", "Extractors run dry after 20.", difficulty="easy", variants=["mined_out"]),
             _case("alignment", "A full store and no clips: can they align?", difficulty="easy", variants=["wealthy"]),
             _case("scrambling", "A full store and busy clips: can they win back?", variants=["wealthy", "fast_clips"]),

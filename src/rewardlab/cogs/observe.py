@@ -22,7 +22,7 @@ class Observation(Protocol):
 
     planes: int
 
-    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, "..."]:
+    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, ...]:
         """The word, in the first plane, of an object; an exhausted extractor leaves an empty cell."""
         ...
 
@@ -64,7 +64,7 @@ class Blind:
     def __init__(self, rules: Rules, layout: Any) -> None:
         self.rules = rules
 
-    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, "..."]:
+    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, ...]:
         """The code alone."""
         return jnp.where(present(kind, amount), kind, 0).astype(jnp.uint32)
 

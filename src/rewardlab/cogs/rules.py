@@ -224,7 +224,7 @@ class Rules:
 
     @property
     def collectives(self) -> tuple[str, ...]:
-        """Owners' names, sorted: the value of a `collective` token is an index into it. Without clips they are absent."""
+        """Owners' names, sorted: a `collective` token's value is an index into it. Without clips they are absent."""
         names = {team.name for team in self.teams} | {"neutral"} | ({"clips"} if self.clips.enabled else set())
         return tuple(sorted(names))
 

@@ -41,12 +41,12 @@ def turned(rules: Rules, state: State, before: Array, after: Array) -> tuple[Arr
     change = (was != now) & (state.kind[:sources] == CODE["junction"])
     owners = range(CLIPS, CLIPS + 1 + len(rules.teams))
     gained = jnp.stack([jnp.sum(change & (now == owner), 0) for owner in owners])
-    return gained.astype(jnp.int32), jnp.stack([jnp.sum(change & (was == owner), 0) for owner in owners]).astype(jnp.int32)
+    return gained.astype(jnp.int32), jnp.stack([jnp.sum(change & (was == owner), 0) for owner in owners]).astype(
+        jnp.int32
+    )
 
 
-def count_turns(
-    rules: Rules, stats: Stats, turns: Turns, actions: Int[Array, "A E"], rest: Int[Array, "A E"]
-) -> Stats:
+def count_turns(stats: Stats, turns: Turns, actions: Int[Array, "A E"], rest: Int[Array, "A E"]) -> Stats:
     """The counters of actions."""
     moves = (actions >= 1) & (actions <= len(MOVES))
     return stats._replace(

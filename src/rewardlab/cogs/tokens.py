@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, UInt8, UInt32
 
+from rewardlab.cogs.lanes import read, write
 from rewardlab.cogs.maps.pool import Layout
 from rewardlab.cogs.observe import agent_codes, is_extractor, present, window_cells
 from rewardlab.cogs.rules import (
@@ -74,6 +75,17 @@ def compacted(candidates: Sequence[Candidate], rows: int) -> tuple[list[Array], 
     return packed, count
 
 
+def in_bytes(tokens: UInt32[Array, "S A E"]) -> UInt8[Array, "E A S 3"]:
+    """Tokens of three bytes in the low end of words, as bytes: four tokens are packed into three words while the lanes
+    are still full, and only those are transposed."""
+    slots, agents, envs = tokens.shape
+    first, second, third, fourth = (tokens[i::4] for i in range(4))
+    packed = [first | second << 24, second >> 8 | third << 16, third >> 16 | fourth << 8]
+    words = jax.lax.optimization_barrier(jnp.stack(packed, 1).reshape(slots // 4 * 3, agents, envs))
+    ordered = jax.lax.optimization_barrier(jnp.transpose(words, (2, 1, 0)))
+    return jax.lax.bitcast_convert_type(ordered, jnp.uint8).reshape(envs, agents, slots, 3)
+
+
 class Tokens:
     """The encoder of token observations."""
 
@@ -88,11 +100,11 @@ class Tokens:
         self.offsets = offsets[:, 0] * layout.width + offsets[:, 1]
         self.locations = (offsets[:, 0] + half) << 4 | (offsets[:, 1] + half)
 
-    def _word(self, code: Array, count: Array, row: Array) -> UInt32[Array, "..."]:
+    def _word(self, code: Array, count: Array, row: Array) -> UInt32[Array, ...]:
         word = code | count << CODE_BITS | row << (CODE_BITS + COUNT_BITS)
         return word.astype(jnp.uint32)
 
-    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, "..."]:
+    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, ...]:
         """Code, count and first row of an object's tokens."""
         owned = owner != NEUTRAL
         count = jnp.where(kind == CODE["junction"], 1 + owned, jnp.where(owned, 3, 1))
@@ -185,24 +197,25 @@ class Tokens:
         return jnp.concatenate([wall, *blocks]), count
 
     def _starts(self, state: State, view_count: Int[Array, "A E"]) -> tuple[Array, Array, Array]:
-        """Per cell that an agent sees the slot where its tokens start and a pointer to them, [C, L] each over L lanes
-        (agents × environments), and the number of tokens in all.
+        """Per cell that an agent sees the place [slot, lane] where its tokens start and a pointer to them, [C, L] each
+        over L lanes (agents × environments), and the number of tokens in all.
 
         A pointer is row − slot, beside the location: adding a slot gives the row of that slot's token. Empty cells
         start behind the last slot.
         """
         envs, cells = state.planes[0].shape
         slots = self.rules.tokens
-        plane = state.planes[0].reshape(-1)
+        plane, lanes = state.planes[0].reshape(-1), jnp.arange(view_count.size, dtype=jnp.int32)
         first = (state.cell + jnp.arange(envs, dtype=jnp.int32) * cells).reshape(-1)
 
         def cell(start: Array, seen: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
             offset, location = seen
-            word = plane[first + offset]
+            word = read(plane, first + offset)
             count = ((word >> CODE_BITS) & (1 << COUNT_BITS) - 1).astype(jnp.int32)
             row = (word >> (CODE_BITS + COUNT_BITS)).astype(jnp.int32)
             pointer = (row - start + slots) << 8 | location
-            return start + count, (jnp.where(count > 0, start, slots), pointer)
+            place = jnp.where(count > 0, jnp.minimum(start, slots), slots) * lanes.shape[0] + lanes
+            return start + count, (place, pointer)
 
         order = jnp.asarray(self.offsets, jnp.int32), jnp.asarray(self.locations, jnp.int32)
         total, (starts, pointers) = jax.lax.scan(cell, view_count.reshape(-1), order, unroll=UNROLL)
@@ -214,20 +227,25 @@ class Tokens:
         table, view_count = jax.lax.optimization_barrier(self._table(state))
         agents, envs = view_count.shape
         slots, lanes = self.rules.tokens, jnp.arange(agents * envs, dtype=jnp.int32)
-        starts, pointers, total = self._starts(state, view_count)
-        marked = jnp.zeros((slots, agents * envs), jnp.int32).at[starts, lanes].set(pointers, mode="drop")
+        places, pointers, total = self._starts(state, view_count)
+        marked = write(jnp.zeros((slots + 1, agents * envs), jnp.int32), places, pointers)[:slots]
         view_row = self.first_view_row + VIEW_ROWS * (lanes // envs)
         flat, env = table.reshape(-1), lanes % envs
 
-        def fill(pointer: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
-            mark, slot = given
-            pointer = jnp.where(mark == 0, pointer, mark)
-            row = jnp.minimum((pointer >> 8) - slots + slot, table.shape[0] - 1)
-            found = flat[row * envs + env] << 8 | (pointer & 0xFF).astype(jnp.uint32)
-            return pointer, jnp.where(slot < total, found, EMPTY)
+        def fill(block: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            pointer, tokens = carry
+            first = block * UNROLL
+            marks = jax.lax.dynamic_slice_in_dim(marked, first, UNROLL)
+            rows = []
+            for i in range(UNROLL):
+                pointer = jnp.where(marks[i] == 0, pointer, marks[i])
+                row = jnp.minimum((pointer >> 8) - slots + first + i, table.shape[0] - 1)
+                found = read(flat, row * envs + env) << 8 | (pointer & 0xFF).astype(jnp.uint32)
+                rows.append(jnp.where(first + i < total, found, EMPTY))
+            return pointer, jax.lax.dynamic_update_slice_in_dim(tokens, jnp.stack(rows), first, 0)
 
         view = (view_row + slots) << 8 | GLOBAL_LOCATION
-        order = jnp.arange(slots, dtype=jnp.int32)
-        tokens = jax.lax.scan(fill, view, (marked, order), unroll=UNROLL)[1]
-        ordered = jnp.transpose(tokens.reshape(slots, agents, envs), (2, 1, 0))
-        return jax.lax.bitcast_convert_type(ordered, jnp.uint8)[..., :3], total.reshape(agents, envs)
+        empty = jnp.full((slots, agents * envs), EMPTY)
+        blocks = jnp.minimum(-(-jnp.max(total) // UNROLL), slots // UNROLL)  # nobody has tokens beyond
+        tokens = jax.lax.fori_loop(0, blocks, fill, (view, empty))[1]
+        return in_bytes(tokens.reshape(slots, agents, envs)), total.reshape(agents, envs)

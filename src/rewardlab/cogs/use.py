@@ -67,7 +67,7 @@ def _contest(rules: Rules, here: Array, team: Array, use: Use) -> Use:
 
 
 def _get_heart(rules: Rules, here: Array, use: Use) -> Use:
-    """Take a heart of the team's; else one is made from its elements, at full price even if the agent's hands are full."""
+    """Take a heart of the team's; else make one of its elements, at full price even if the hands are full."""
     held, store = list(use.held), list(use.store)
     stored = STORED.index("heart")
     room = jnp.maximum(cap(rules, "heart", held) - held[HEART], 0)
@@ -81,7 +81,7 @@ def _get_heart(rules: Rules, here: Array, use: Use) -> Use:
 
 
 def _change_gear(rules: Rules, code: Array, mine: Array, use: Use) -> Use:
-    """Gear that is held is kept; else the old is cleared (and what only it allowed to carry falls), the new one paid."""
+    """Gear that is held is kept; else the old is cleared (what only it allowed to carry falls) and the new paid."""
     store = list(use.store)
     amount_of = dict(zip(STORED, store, strict=True))
     prices = dict(rules.gear_costs)

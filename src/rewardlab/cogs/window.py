@@ -27,12 +27,12 @@ class GridView(NamedTuple):
     | 0, 0 | code of its kind (`rules.KINDS`; 0 empty, 31 beyond the map) | 32 + agent id |
     | 0, 1 | owner: 0 neutral, 1 clips, 2 + team | energy |
     | 0, 2 | amount, low byte | hp, low byte |
-    | 0, 3 | amount, high byte | bit 0: hp ≥ 256; bits 1–3: gear (0 none, 1 aligner, 2 scrambler, 3 miner, 4 scout); bits 4–7: hearts |
+    | 0, 3 | amount, high byte | bit 0: hp ≥ 256; bits 1–3: gear (0 none, then as `rules.GEAR`); bits 4–7: hearts |
     | 1, 0 | 0 | bits 0–4: influence; bits 5–7: vibe |
     | 1, 1–3 | 0 | six bits each: oxygen, carbon, germanium, silicon (from bit 0 of byte 1 on) |
 
-    `whole[e, a]`: step, max_steps, last action (0 if it failed), rows and columns from spawn, the team's oxygen, carbon,
-    germanium and silicon. (Solar is 3 by day, 1 by night: the step tells.)
+    `whole[e, a]`: step, max_steps, last action (0 if it failed), rows and columns from spawn, the team's oxygen,
+    carbon, germanium and silicon. (Solar is 3 by day, 1 by night: the step tells.)
     """
 
     cells: UInt8[Array, "E A 2 W W 4"]
@@ -47,7 +47,7 @@ class Window:
     def __init__(self, rules: Rules, layout: Layout) -> None:
         self.rules, self.layout = rules, layout
 
-    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, "..."]:
+    def object_word(self, kind: Array, owner: Array, amount: Array, index: Array) -> UInt32[Array, ...]:
         """Kind, owner, amount (of extractors)."""
         left = jnp.where(kind > CODE["c:scout"], amount, 0)
         word = (kind | owner << 8 | left << 16).astype(jnp.uint32)

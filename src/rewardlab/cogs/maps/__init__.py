@@ -1,0 +1,1 @@
+"""Maps: grids, their generation, and pools that compiled episodes start on."""

@@ -56,9 +56,7 @@ class GameMap:
     def things(self) -> tuple[Thing, ...]:
         """Every object that is not a wall, row by row."""
         rows, cols = np.nonzero(self.codes > CODE["wall"])
-        return tuple(
-            Thing(KINDS[self.codes[r, c]], r, c) for r, c in zip(rows.tolist(), cols.tolist(), strict=True)
-        )
+        return tuple(Thing(KINDS[self.codes[r, c]], r, c) for r, c in zip(rows.tolist(), cols.tolist(), strict=True))
 
     def hubs(self) -> tuple[Cell, ...]:
         """The hubs' cells, row by row."""

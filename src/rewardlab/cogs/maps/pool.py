@@ -82,7 +82,7 @@ def make_pool(
 
 
 def choose_spawns(game_map: GameMap, rules: Rules, rng: np.random.Generator) -> list[Cell]:
-    """For each team as many of its pads as it has agents, in row order: agent ids follow the rows, as in the original."""
+    """For each team as many of its pads as it has agents, in row order: ids follow the rows, as in the original."""
     hubs = len(game_map.hubs())
     if hubs < len(rules.teams):
         raise CogsError(f"The map has {hubs} hubs for {len(rules.teams)} teams.")

@@ -1,5 +1,5 @@
-"""Walls: rocks of the plains, trees, dunes, blocks of houses, mazes, and the asteroid's rim. All draw into a view of the
-map (True is wall)."""
+"""Walls: rocks of the plains, trees, dunes, blocks of houses, mazes, and the asteroid's rim. All draw into a view of
+the map (True is wall)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def spread(mask: Walls) -> Walls:
     """The cells of a mask and their eight neighbours."""
     wide = np.pad(mask, 1)
     height, width = mask.shape
-    return np.logical_or.reduce([wide[r : r + height, c : c + width] for r in range(3) for c in range(3)])
+    wider: Walls = np.logical_or.reduce([wide[r : r + height, c : c + width] for r in range(3) for c in range(3)])
+    return wider
 
 
 def neighbours(mask: Walls) -> NDArray[np.int64]:
@@ -26,7 +27,8 @@ def neighbours(mask: Walls) -> NDArray[np.int64]:
     wide = np.pad(mask, 1).astype(np.int64)
     height, width = mask.shape
     around = [wide[r : r + height, c : c + width] for r in range(3) for c in range(3) if (r, c) != (1, 1)]
-    return np.add.reduce(around)
+    count: NDArray[np.int64] = np.add.reduce(around)
+    return count
 
 
 def dither(walls: Walls, rng: Rng, chance: float = 0.15, depth: int = 5) -> None:
@@ -142,7 +144,7 @@ def _kruskal(rows: int, cols: int, rng: Rng) -> list[tuple[Room, Room]]:
     return doors
 
 
-def radial(walls: Walls, rng: Rng) -> None:
+def radial(walls: Walls, rng: Rng) -> None:  # noqa: ARG001
     """Eight straight passages cleared from the middle outwards."""
     height, width = walls.shape
     length = min(height, width) // 2 - 1

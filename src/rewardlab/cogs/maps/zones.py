@@ -49,7 +49,7 @@ def bounded(zone: Zone, height: int, width: int, share: float) -> Zone:
 
 def draw(walls: Walls, zone: Zone, scene: Callable[[Walls, Rng], None], share: float, rng: Rng) -> None:
     """A scene in the middle of a zone."""
-    row, col, height, width = bounded(zone, *walls.shape, share)
+    row, col, height, width = bounded(zone, walls.shape[0], walls.shape[1], share)
     if height > 0 and width > 0:
         scene(walls[row : row + height, col : col + width], rng)
 
