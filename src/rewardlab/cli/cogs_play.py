@@ -11,40 +11,15 @@ from rewardlab.cli.tables import table
 from rewardlab.cogs.evaluate.episode import Cast, Job
 from rewardlab.cogs.evaluate.seats import PATIENCE
 from rewardlab.cogs.missions import make_mission
+from rewardlab.cogs.render.log import Views
 from rewardlab.cogs.render.replay import ReplayWriter, read_replay
-from rewardlab.cogs.render.scene import Control, Scene, Session, Setting, Summary, Viewer
+from rewardlab.cogs.render.scene import Summary
 from rewardlab.cogs.render.scene import play as follow
-from rewardlab.cogs.render.session import LiveSession, ReplaySession
+from rewardlab.cogs.render.session import LiveSession
+from rewardlab.cogs.render.views import viewer_of, watch_replay
 from rewardlab.cogs.simulation import Simulation
 
 Wanted = tuple[str, int | None, Sequence[str], str | None, int | None]  # mission, cogs, variants, difficulty, steps
-
-
-class Both:
-    """A view, and a replay written beside it."""
-
-    def __init__(self, viewer: Viewer, writer: ReplayWriter) -> None:
-        self.viewer, self.writer = viewer, writer
-
-    def begin(self, setting: Setting) -> None:
-        """Both begin."""
-        self.writer.begin(setting)
-        self.viewer.begin(setting)
-
-    def show(self, scene: Scene) -> Control:
-        """The person at the view decides."""
-        self.writer.show(scene)
-        return self.viewer.show(scene)
-
-    def end(self, summary: Summary) -> None:
-        """Both end."""
-        self.writer.end(summary)
-        self.viewer.end(summary)
-
-    def close(self) -> None:
-        """Both let go."""
-        self.writer.close()
-        self.viewer.close()
 
 
 def play(
@@ -69,7 +44,8 @@ def play(
         cast.begin(simulation.observations)
         session = LiveSession(simulation, cast.decide, seed=seed, policies=cast.names())
         writer = ReplayWriter(replays) if replays is not None else None
-        summary = watch(session, render, autostart, writer)
+        viewer = viewer_of(render, autostart=autostart)
+        summary = follow(session, viewer if writer is None else Views([viewer, writer]))
     finally:
         cast.close()
     tell(summary)
@@ -79,18 +55,7 @@ def play(
 
 def replay(file: Path, render: str) -> None:
     """Watch a recorded episode."""
-    watch(ReplaySession(read_replay(file)), render, False, None)
-
-
-def watch(session: Session, render: str, autostart: bool, writer: ReplayWriter | None) -> Summary:
-    """Follow an episode in the view that was asked for."""
-    viewer = viewer_of(render, autostart)
-    return follow(session, viewer if writer is None else Both(viewer, writer))
-
-
-def viewer_of(render: str, autostart: bool) -> Viewer:
-    """A view by its name."""
-    raise NotImplementedError
+    watch_replay(read_replay(file), render)
 
 
 def tell(summary: Summary) -> None:
