@@ -16,7 +16,7 @@ from rewardlab.cogs.maps.pool import make_pool
 from rewardlab.cogs.rules import CLIPS, FIRST_TEAM, NEUTRAL, Rules, Team
 from rewardlab.cogs.state import State
 
-# Junctions at columns 1, 20 and 60 of row 1: the first two within 25 of each other, the third out of reach.
+# Junctions at columns 0, 19 and 59 of the line: the first two within 25 of each other, the third out of reach.
 LINE = "\n".join(["J" + "." * 18 + "J" + "." * 39 + "J" + "....H", "@" + "." * 64])
 ENVS = 3000
 
@@ -25,7 +25,7 @@ def lanes(rules: Rules, owners: tuple[int, int, int]) -> State:
     """Many equal environments whose three junctions have given owners."""
     pool, layout = make_pool([from_ascii(LINE)], rules)
     state = Engine(rules, pool, layout, "none").start(jnp.zeros(ENVS, jnp.int32))
-    assert state.source_col[:, 0].tolist() == [1, 20, 60, 65]
+    assert state.source_col[:, 0].tolist() == [5, 24, 64, 69]  # a wall and a margin of four are added
     return state._replace(owner=state.owner.at[jnp.arange(3)].set(jnp.asarray(owners)[:, None]))
 
 

@@ -35,11 +35,11 @@ def strew(codes: Codes, coverage: float, weights: Mapping[str, float], rng: Rng)
     share = weights["junction"] / sum(weights.values())
     junctions = max(1, int(share * tries))
     others = max(1, int((1 - share) * tries))
-    places = [*_clustered(junctions, height, width, rng), *_anywhere(others, height, width, rng)]
+    places = [*_anywhere(others, height, width, rng), *_clustered(junctions, height, width, rng)]
     odds = np.array([weights[name] for name in EXTRACTORS])
     kinds = rng.choice([CODE[name] for name in EXTRACTORS], size=others, p=odds / odds.sum())
     taken = np.zeros(codes.shape, bool)
-    for (row, col), kind in zip(places, [CODE["junction"]] * junctions + kinds.tolist(), strict=True):
+    for (row, col), kind in zip(places, kinds.tolist() + [CODE["junction"]] * junctions, strict=True):
         if taken[row, col]:
             continue
         around = (slice(row - 1, row + 2), slice(col - 1, col + 2))
