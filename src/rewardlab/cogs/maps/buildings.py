@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rewardlab.cogs.maps.grid import Cell, Codes
 from rewardlab.cogs.maps.terrain import Rng
-from rewardlab.cogs.rules import CODE, EXTRACTORS, STATIONS
+from rewardlab.cogs.rules import CODE, STATIONS
 
 HUB = 21  # the compound's width and height, walls included
 CLEARANCE = 3  # free cells around it
@@ -26,40 +26,20 @@ PADS: tuple[Cell, ...] = (
 
 
 def strew(codes: Codes, coverage: float, weights: Mapping[str, float], rng: Rng) -> None:
-    """Buildings on free 3×3 places, none next to another: `coverage` of the inner cells is how many are tried.
-
-    Extractors fall anywhere; junctions fall in loose clusters of about five (a Poisson process).
-    """
+    """Buildings on free 3×3 places, none next to another: `coverage` of the inner cells is how many are tried."""
     height, width = codes.shape
     tries = int(coverage * (height - 2) * (width - 2))
-    share = weights["junction"] / sum(weights.values())
-    junctions = max(1, int(share * tries))
-    others = max(1, int((1 - share) * tries))
-    places = [*_anywhere(others, height, width, rng), *_clustered(junctions, height, width, rng)]
-    odds = np.array([weights[name] for name in EXTRACTORS])
-    kinds = rng.choice([CODE[name] for name in EXTRACTORS], size=others, p=odds / odds.sum())
+    rows, cols = rng.integers(1, height - 1, tries), rng.integers(1, width - 1, tries)
+    odds = np.array(list(weights.values()))
+    kinds = rng.choice([CODE[name] for name in weights], size=tries, p=odds / odds.sum())
     taken = np.zeros(codes.shape, bool)
-    for (row, col), kind in zip(places, kinds.tolist() + [CODE["junction"]] * junctions, strict=True):
+    for row, col, kind in zip(rows.tolist(), cols.tolist(), kinds.tolist(), strict=True):
         if taken[row, col]:
             continue
         around = (slice(row - 1, row + 2), slice(col - 1, col + 2))
         codes[around] = CODE["empty"]
         codes[row, col] = kind
         taken[around] = True
-
-
-def _anywhere(count: int, height: int, width: int, rng: Rng) -> list[Cell]:
-    rows, cols = rng.integers(1, height - 1, count), rng.integers(1, width - 1, count)
-    return list(zip(rows.tolist(), cols.tolist(), strict=True))
-
-
-def _clustered(count: int, height: int, width: int, rng: Rng) -> list[Cell]:
-    clusters = max(1, count // 5)
-    size = np.array([height - 2, width - 2])
-    centres = 1 + rng.random((clusters, 2)) * (size - 1)
-    places = centres[rng.integers(clusters, size=count)] + rng.normal(0, 0.08, (count, 2)) * size
-    cells = np.clip(places, 1, size).astype(int)
-    return [(int(row), int(col)) for row, col in cells]
 
 
 def hub_centres(height: int, width: int, hubs: int) -> list[Cell]:
