@@ -151,7 +151,14 @@ def main() -> None:
     print()
     show(rows)
     record = json.loads(options.output.read_text()) if options.output.exists() else {}
-    record[options.key] = {"mission": options.mission, "cogs": options.cogs, "steps": options.steps, "rows": rows}
+    record[options.key] = {
+        "mission": options.mission,
+        "cogs": options.cogs,
+        "steps": options.steps,
+        "jax": jax.__version__,
+        "device": jax.devices()[0].device_kind,
+        "rows": rows,
+    }
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(record, indent=1) + "\n")
 

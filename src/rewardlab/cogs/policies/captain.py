@@ -67,14 +67,14 @@ def look(memory: Memory, sights: Sight) -> View:
     """What follows from the map."""
     plane = {name: memory.planes[i] for name, i in PLANE.items()}
     ours, enemies = plane["ours"], plane["enemies"]
-    territory, danger = words.square(ours, RADIUS), words.square(enemies, RADIUS)
+    territory, danger = words.square(ours, RADIUS), words.square(enemies, RADIUS) | memory.drained
     solid = memory.bumped | plane["wall"] | plane["junction"]
     for name in ("c:hub", "c:chest", *STATIONS, *EXTRACTORS):
         solid = solid | plane[name]
     ground, safe = ~solid, territory & ~danger
     calm = ground & ~danger
-    steps = jnp.where(memory.step % DAY < DUSK - BY_DAY, BY_DAY, BY_NIGHT)
-    reach = words.grow(safe & ground, calm, steps, BY_DAY)
+    by_day = memory.step % DAY < DUSK - BY_DAY
+    reach = words.spread(words.grow(safe & ground, calm, jnp.where(by_day, BY_DAY, BY_NIGHT), BY_DAY))
     ores = jnp.stack([plane[name] for name in EXTRACTORS])
     near = ores & words.square(territory, NEAR)
     return View(
@@ -83,7 +83,7 @@ def look(memory: Memory, sights: Sight) -> View:
         ground=ground,
         calm=calm,
         safe=safe,
-        alignable=plane["junction"] & ~ours & ~enemies & words.spread(reach),
+        alignable=plane["junction"] & ~ours & ~enemies & reach,
         scramblable=plane["junction"] & enemies,
         unknown=~memory.known,
         agents=plane["agent"],

@@ -21,7 +21,6 @@ from rewardlab.cogs.policies.settings import (
     LOAD,
     MINER,
     MOVE_COST,
-    NEAR,
     PATIENCE,
     RETREAT,
     ROLES,
@@ -129,8 +128,7 @@ class Mind:
     def _wanted_ores(self, cog: Cog) -> int:
         """Extractors of the elements that the store lacks most, near own ground if there are any."""
         team = self.team
-        near = square(team.territory, NEAR)
-        boards = [board & near or board for board in team.ores]
+        boards = team.near_ores
         need = [
             stored + LOAD * self._miners_of(cog, board) for stored, board in zip(team.store, team.ores, strict=True)
         ]

@@ -9,6 +9,7 @@ import numpy as np
 from rewardlab.cogs.errors import CogsError, unknown
 from rewardlab.cogs.policies import simple as simple
 from rewardlab.cogs.policies.api import PolicyEnvInterface, Structures
+from rewardlab.cogs.policies.beliefs import of_words
 from rewardlab.cogs.policies.crew import Crew
 from rewardlab.cogs.policies.role_py import Scripted, told
 from rewardlab.cogs.policies.settings import ALIGNER, MINER, ROLES, SCOUT, SCRAMBLER, Settings
@@ -17,7 +18,7 @@ from rewardlab.cogs.policies.vision import Memory
 from rewardlab.cogs.rules import MAX_COGS
 
 COUNTS = ("miner", "scout", "aligner", "scrambler", "gear")  # the order in which ranks are given roles
-EVOLVED_COOLDOWN = 10
+EVOLVED = 10  # steps between two changes of role with evolution=1
 
 
 def role_settings(**arguments: Any) -> Settings:
@@ -36,7 +37,7 @@ def role_settings(**arguments: Any) -> Settings:
         raise CogsError("Give roles by counts (miner=4), by role_cycle or by role_order, not by two of them.")
     fixed = tuple(ROLES.index(name) for name in COUNTS[:-1] for _ in range(counts.get(name, 0)))
     fixed = fixed or order or tuple(cycle[i % len(cycle)] for i in range(MAX_COGS) if cycle)
-    return Settings(fixed=fixed, cooldown=EVOLVED_COOLDOWN if evolution else Settings.cooldown)
+    return Settings(fixed=fixed, cooldown=EVOLVED, plan_every=EVOLVED) if evolution else Settings(fixed=fixed)
 
 
 def _whole(name: str, value: Any) -> int:
@@ -167,19 +168,17 @@ class CogsGuardV2(_FixedCrew):
 
 
 class Wombo(_FixedCrew):
-    """Generalists that never show a vibe; half of them mine until the first junctions are held."""
+    """Generalists that never show a vibe; half of them start as miners."""
 
     short_names: ClassVar[list[str] | None] = ["wombo"]
-    crew = Settings(
-        opening=(MINER, ALIGNER, MINER, ALIGNER, MINER, SCOUT, SCRAMBLER, MINER), aligners=2, show_vibe=False
-    )
+    crew = Settings(opening=(MINER, ALIGNER, MINER, ALIGNER, MINER, SCOUT, SCRAMBLER, MINER), show_vibe=False)
 
 
 class CogsGuardControl(_FixedCrew):
-    """A leader that plans anew every 40 steps: first explore, then mine, then expand."""
+    """A leader that plans anew every 40 steps, with two scouts until all is explored and three aligners."""
 
     short_names: ClassVar[list[str] | None] = ["cogsguard_control"]
-    crew = Settings(opening=(MINER, ALIGNER, SCOUT, MINER, SCRAMBLER, SCOUT, MINER, MINER), plan_every=40)
+    crew = Settings(scouts=2, aligners=3)
 
 
 class CogsGuardTargeted(_FixedCrew):

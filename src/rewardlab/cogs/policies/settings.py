@@ -28,11 +28,12 @@ DAY, DUSK = 200, 100  # a day's length, and when its night begins
 
 # Habits, chosen on other maps than those that scores are reported on.
 BY_DAY, BY_NIGHT = 15, 8  # steps outside that 20 energy, the sun and 20 influence allow, and one for the use
-SLACK = 15  # how much more of an element than of the scarcest may be stored and still be mined
+SLACK = 30  # how much more of an element than of the scarcest may be stored and still be mined
 ROOM = 5  # explorers keep this far from each other's goals
 NEAR = 4  # miners stay this close to own ground where they can
-HURT, HEALED = 40, 90  # hp: where a cog outside turns back, and until when
+HURT, HEALED = 60, 90  # hp: where a cog outside turns back, and until when
 FORGET = 50  # steps after which a cell that refused a cog is tried again
+DRAINED, RECOVER = 3, 200  # how far around a drained aligner no influence is expected, and for how many steps at most
 PATIENCE, DETOUR, GIVE_WAY = 2, 6, 4  # steps: waiting, keeping around other cogs, waiting before stepping aside
 
 
@@ -41,12 +42,12 @@ class Settings:
     """A crew. Roles are given by rank; cogs beyond the fixed ones are free: the coordinator chooses their roles."""
 
     fixed: tuple[int, ...] = ()  # the roles of the first ranks
-    opening: tuple[int, ...] = (MINER, ALIGNER, MINER, ALIGNER, SCRAMBLER, SCOUT, MINER, MINER)  # of the free ones
-    plan_every: int = 1  # steps between two changes of role
+    opening: tuple[int, ...] = (MINER, ALIGNER, SCOUT, MINER, SCRAMBLER, SCOUT, MINER, MINER)  # of the free ones
+    plan_every: int = 40  # steps between two changes of role
     cooldown: int = 40  # steps a free cog keeps its role
     aligners: int = 2
     most_aligners: int = 5
-    rich: int = 30  # of the scarcest element in store: for each such amount one more aligner
+    rich: int = 60  # of the scarcest element in store: for each such amount one more aligner
     scouts: int = 1
     scrambler_until_seen: int = 1  # scramblers kept while no enemy junction is known: they explore
     hearts: int = 4  # carried per trip

@@ -15,13 +15,16 @@ from rewardlab.cogs.policies.settings import (
     CHEST,
     COSTS,
     DAY,
+    DRAINED,
     DUSK,
     FORGET,
     HEART_COST,
     HEARTS_AT_START,
     IDLE,
     MINER,
+    NEAR,
     RADIUS,
+    RECOVER,
     ROLES,
     SCOUT,
     SCRAMBLER,
@@ -73,7 +76,7 @@ class Team:
     def reset(self) -> None:
         """Forget the episode."""
         self.planes = [0] * len(PLANES)
-        self.known = self.bumped = 0
+        self.known = self.bumped = self.drained = 0
         self.step, self.stock, self.explored = -1, HEARTS_AT_START, False
         self.store = [0] * len(ELEMENTS)
         ids = sorted(self.cogs)
@@ -97,6 +100,8 @@ class Team:
             self.planes[PLANE["agent"]] = 0
             if self.step % FORGET == 0:
                 self.bumped = 0
+            if self.step % RECOVER == 0:
+                self.drained = 0
         cog = self.cogs[agent_id]
         cog.sight = self.reader.read(raw)
         self.store = [cog.sight.store[name] for name in ELEMENTS]
@@ -125,13 +130,16 @@ class Team:
             self.planes[i] = (self.planes[i] if i == PLANE["agent"] else self.planes[i] & ~shown) | drawn
 
     def _learn(self, cog: Cog) -> None:
-        """From what the last action did: cells that refuse, hearts taken."""
+        """From what the last action did: cells that refuse, influence drained, hearts taken."""
         goal, hearts = bit(cog.goal_cell), cog.sight.held["heart"]
         if goal and cog.sight.last_action == 0:
             if goal & self.planes[PLANE["c:chest"]]:
                 self.stock = 0
             elif not goal & self.planes[PLANE["agent"]]:
                 self.bumped |= goal
+        held = cog.sight.held
+        if held["aligner"] and not held["influence"] and bit(cog.cell) & self.territory:
+            self.drained |= square(bit(cog.cell), DRAINED)  # on own ground: by an enemy that nobody has seen
         self.stock = max(self.stock - (hearts > cog.hearts), 0)
         cog.hearts = hearts
 
@@ -139,12 +147,13 @@ class Team:
 
     def update(self) -> None:
         """Draw the conclusions that all share, before decisions are made."""
+        plane = self.planes
+        self.ours, self.enemies = plane[PLANE["ours"]], plane[PLANE["enemies"]]
+        self.territory = square(self.ours, RADIUS)
         for cog in self.fresh:
             self._learn(cog)
         self.fresh = []
-        plane = self.planes
-        self.ours, self.enemies = plane[PLANE["ours"]], plane[PLANE["enemies"]]
-        self.territory, danger = square(self.ours, RADIUS), square(self.enemies, RADIUS)
+        danger = square(self.enemies, RADIUS) | self.drained
         self.ores = [plane[PLANE[name]] for name in EXTRACTORS]
         solid = self.bumped | plane[PLANE["wall"]] | plane[PLANE["junction"]]
         for name in ("c:hub", "c:chest", *STATIONS, *EXTRACTORS):
@@ -152,8 +161,11 @@ class Team:
         self.ground = FULL & ~solid
         self.calm = self.ground & ~danger
         self.safe = self.territory & ~danger
-        reach = grow(self.safe & self.ground, self.calm, self._range())
-        self.alignable = plane[PLANE["junction"]] & ~self.ours & ~self.enemies & spread(reach)
+        by_day = self.step % DAY < DUSK - BY_DAY  # and nobody who leaves now is overtaken by the night
+        reach = spread(grow(self.safe & self.ground, self.calm, BY_DAY if by_day else BY_NIGHT))
+        near = square(self.territory, NEAR)
+        self.near_ores = [board & near or board for board in self.ores]
+        self.alignable = plane[PLANE["junction"]] & ~self.ours & ~self.enemies & reach
         self.scramblable = plane[PLANE["junction"]] & self.enemies
         self.unknown = FULL & ~self.known
         for cog in self.cogs.values():
@@ -162,10 +174,6 @@ class Team:
                 self.explored = True
         self._choose_roles()
         self._allow()
-
-    def _range(self) -> int:
-        """How many steps outside an aligner can make before its influence is spent."""
-        return BY_DAY if self.step % DAY < DUSK - BY_DAY else BY_NIGHT
 
     def _choose_roles(self) -> None:
         """One free cog changes its role where another is wanted more."""

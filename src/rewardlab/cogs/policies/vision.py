@@ -12,11 +12,21 @@ from jaxtyping import Array, Bool, Int, UInt8, UInt32
 from rewardlab.cogs.policies import words
 from rewardlab.cogs.policies.api import PolicyEnvInterface
 from rewardlab.cogs.policies.bitboard import CENTRE, NOWHERE, SIZE
-from rewardlab.cogs.policies.settings import FORGET, HEARTS_AT_START, IDLE, Settings, role_of_rank
+from rewardlab.cogs.policies.settings import (
+    DRAINED,
+    FORGET,
+    HEARTS_AT_START,
+    IDLE,
+    RADIUS,
+    RECOVER,
+    Settings,
+    role_of_rank,
+)
 from rewardlab.cogs.policies.sight import PLANE, PLANES, is_type
 from rewardlab.cogs.policies.words import BITS, WORDS, Board
 from rewardlab.cogs.rules import ELEMENTS, EMPTY_BYTE, GLOBAL_LOCATION, RESOURCES, STATIONS, TOKEN_BASE
 
+ALIGNER_AT, INFLUENCE_AT = RESOURCES.index("aligner"), RESOURCES.index("influence")
 OURS, ENEMIES = PLANE["ours"], PLANE["enemies"]
 FOREIGN_KINDS = tuple(PLANE[name] for name in ("c:hub", "c:chest", *STATIONS))
 
@@ -38,6 +48,7 @@ class Memory(NamedTuple):
     planes: UInt32[Array, "P R W"]
     known: UInt32[Array, "R W"]
     bumped: UInt32[Array, "R W"]
+    drained: UInt32[Array, "R W"]
     step: Int[Array, ""]
     stock: Int[Array, ""]
     explored: Bool[Array, ""]
@@ -60,6 +71,7 @@ def fresh_memory(settings: Settings, agents: int) -> Memory:
         planes=words.empty(len(PLANES)),
         known=words.empty(),
         bumped=words.empty(),
+        drained=words.empty(),
         step=jnp.asarray(-1, jnp.int32),
         stock=jnp.asarray(HEARTS_AT_START, jnp.int32),
         explored=jnp.asarray(False),
@@ -144,9 +156,10 @@ class Eyes:
             step=step,
             planes=memory.planes.at[PLANE["agent"]].set(jnp.uint32(0)),
             bumped=jnp.where(step % FORGET == 0, jnp.uint32(0), memory.bumped),
+            drained=jnp.where(step % RECOVER == 0, jnp.uint32(0), memory.drained),
         )
         memory, cells = self._place(memory, sights)
-        return self._learn(self._draw(memory, sights, cells), sights), cells
+        return self._learn(self._draw(memory, sights, cells), sights, cells), cells
 
     def _place(self, memory: Memory, sights: Sight) -> tuple[Memory, Int[Array, " A"]]:
         hubs = sights.window[:, PLANE["c:hub"]]
@@ -190,8 +203,8 @@ class Eyes:
         planes, known = jax.lax.fori_loop(0, cells.shape[0], draw, (memory.planes, memory.known))
         return memory._replace(planes=planes, known=known)
 
-    def _learn(self, memory: Memory, sights: Sight) -> Memory:
-        """From what the last actions did: cells that refuse, hearts taken."""
+    def _learn(self, memory: Memory, sights: Sight, cells: Int[Array, " A"]) -> Memory:
+        """From what the last actions did: cells that refuse, influence drained, hearts taken."""
         goal = memory.goal_cell
         hearts = sights.held[:, RESOURCES.index("heart")]
         refused = (goal >= 0) & (sights.last_action == 0)
@@ -200,4 +213,12 @@ class Eyes:
         walls = words.union(words.bit(goal), refused & ~at_chest & ~at_cog)
         stock = jnp.maximum(memory.stock - (hearts > memory.hearts).sum(), 0)
         stock = jnp.where((refused & at_chest).any(), 0, stock)
-        return memory._replace(bumped=memory.bumped | walls, stock=stock.astype(jnp.int32), hearts=hearts)
+        weak = (sights.held[:, ALIGNER_AT] > 0) & (sights.held[:, INFLUENCE_AT] == 0)
+        at_home = words.test(words.square(memory.planes[OURS], RADIUS)[None], cells)
+        drained = words.square(words.union(words.bit(cells), weak & at_home), DRAINED)
+        return memory._replace(
+            bumped=memory.bumped | walls,
+            drained=memory.drained | drained,
+            stock=stock.astype(jnp.int32),
+            hearts=hearts,
+        )
