@@ -118,7 +118,7 @@ class Browser:
         )
         command = f'exec chromium {flags} --user-data-dir="$1" --window-size={size[0]},{size[1]} about:blank'
         self.process = subprocess.Popen(
-            ["sh", "-c", f"{command} 3<&{to_browser} 4>&{from_browser}", "sh", str(profile)],
+            ["bash", "-c", f"{command} 3<&{to_browser} 4>&{from_browser}", "bash", str(profile)],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -128,6 +128,14 @@ class Browser:
         os.close(from_browser)
         self._count, self._buffer, self._session = 0, b"", ""
         self.errors: list[str] = []
+        self._closed = False
+        try:
+            self._attach(size)
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self, size: tuple[int, int]) -> None:
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in targets if target["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
@@ -201,7 +209,10 @@ class Browser:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def close(self) -> None:
-        self._session = ""
+        """End the browser; a second time does nothing."""
+        if self._closed:
+            return
+        self._closed, self._session = True, ""
         try:
             self.call("Browser.close")
             self.process.wait(20)
@@ -214,8 +225,8 @@ class Browser:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Browser]:
-    if shutil.which("chromium") is None:
-        pytest.skip("needs the browser 'chromium' on the path")
+    if shutil.which("chromium") is None or shutil.which("bash") is None:
+        pytest.skip("needs the browser 'chromium' (and bash, to start it) on the path")
     started = Browser(tmp_path / "profile")
     yield started
     started.close()

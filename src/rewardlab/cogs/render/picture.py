@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewardlab.cogs.maps.grid import SYMBOLS
 from rewardlab.cogs.render.camera import areas_of
 from rewardlab.cogs.render.scene import Scene, Setting
 from rewardlab.cogs.rules import ACTIONS, CLIPS, ELEMENTS, EXTRACTORS, GEAR, INDEX, NEUTRAL, STORED, VIBES
 
 NAMES = "0123456789abcdefghij"  # of cogs
-PANEL = 28  # columns
+PANEL, WIDEST_PANEL = 28, 46  # columns
 LEVELS = "▁▂▃▄▅▆▇█"
 # Of the 256 colours that nearly every terminal has; floors are dark shades of the owners' colours.
 OWNER = (250, 209, 75, 79, 227, 176)
@@ -77,7 +78,7 @@ def grid_of(setting: Setting, scene: Scene, look: Look, rows: range, cols: range
     for cog in range(setting.cogs):
         row, col = setting.place(int(scene["cell"][cog]))
         if row in rows and col in cols:
-            text = f"{scene.role(cog)[:1].upper() or '·'}{NAMES[cog % len(NAMES)]}"
+            text = SYMBOLS.get(f"c:{scene.role(cog)}", "·") + NAMES[cog % len(NAMES)]
             ground = 231 if cog == look.follow else owner_colour(setting.owner_of(cog))
             cells[row - rows.start][col - cols.start] = Cell(text, DARK, ground, bold=True)
     return cells
@@ -99,7 +100,7 @@ def thing_cell(kind: str, owner: int, share: float, ground: int) -> Cell:
         level = LEVELS[min(int(share * len(LEVELS)), len(LEVELS) - 1)]
         return Cell(element[0].upper() + level, ELEMENT[element], ground)
     role = kind.removeprefix("c:")
-    return Cell(f"+{role[0].upper()}", DARK, ROLE.get(role, QUIET), bold=True)
+    return Cell(f"+{SYMBOLS[kind]}", DARK, ROLE.get(role, QUIET), bold=True)
 
 
 def bar(share: float, width: int, ink: int, colour: bool) -> str:
@@ -108,7 +109,7 @@ def bar(share: float, width: int, ink: int, colour: bool) -> str:
     return paint("━" * full, ink, colour=colour) + paint("─" * (width - full), 238, colour=colour)
 
 
-def panel_of(setting: Setting, scene: Scene, look: Look, height: int) -> list[tuple[str, int]]:
+def panel_of(setting: Setting, scene: Scene, look: Look, height: int, wide: int = PANEL) -> list[tuple[str, int]]:
     """The lines beside the map, each with the columns that it takes."""
     lines: list[tuple[str, int]] = []
 
@@ -126,41 +127,42 @@ def panel_of(setting: Setting, scene: Scene, look: Look, height: int) -> list[tu
         amounts = dict(zip(STORED, store, strict=True))
         elements = [(f"{name[0].upper()}{amounts[name]:<5}", ELEMENT[name]) for name in ELEMENTS]
         add(*elements, (f"♥{amounts['heart']}", HEART))
-    lines += cog_lines(setting, scene, look)
+    lines += cog_lines(setting, scene, look, wide)
     lines.append(("", 0))
-    lines += _events(look, height - len(lines))
+    lines += _events(look, height - len(lines), wide)
     return lines[:height]
 
 
-def cog_lines(setting: Setting, scene: Scene, look: Look) -> list[tuple[str, int]]:
+def cog_lines(setting: Setting, scene: Scene, look: Look, wide: int = PANEL) -> list[tuple[str, int]]:
     """The followed cog: meters, what it carries, what its policy says."""
     cog = look.follow
     if not 0 <= cog < setting.cogs:
         return [(paint("no cog followed (Tab)", QUIET, colour=look.colour), 21)]
     inventory = scene["inventory"][cog]
     role = scene.role(cog)
-    title = f"cog {cog} · {role or 'no gear'} · {VIBES[int(scene['vibe'][cog])]}"[:PANEL]
+    title = f"cog {cog} · {role or 'no gear'} · {VIBES[int(scene['vibe'][cog])]}"[:wide]
     lines = [(paint(title, ROLE.get(role, INK), bold=True, colour=look.colour), len(title))]
     for name, ink in (("hp", HEART), ("energy", ENERGY), ("influence", INFLUENCE)):
         amount, most = int(inventory[INDEX[name]]), setting.cap(name, inventory) or 0
         value = f"{amount}/{most}"
-        meter = bar(amount / max(most, 1), PANEL - 12 - 8, ink, look.colour)
-        lines.append((f"{paint(f'{name:<10}', QUIET, colour=look.colour)}{meter} {value:<7}", PANEL - 2))
+        meter = bar(amount / max(most, 1), wide - 12 - 8, ink, look.colour)
+        lines.append((f"{paint(f'{name:<10}', QUIET, colour=look.colour)}{meter} {value:<7}", wide - 2))
     carried = [f"{name} {int(inventory[INDEX[name]])}" for name in (*ELEMENTS, "heart") if inventory[INDEX[name]]]
     action = ACTIONS[int(scene["action"][cog])].replace("change_", "") + (" ✗" if scene["failed"][cog] else "")
     said = [f"{name} {value}" for name, value in scene.infos[cog].items()] if scene.infos else []
     texts = [", ".join(carried) or "carries nothing", f"{action} · reward {scene.reward(cog):.2f}", ", ".join(said)]
-    for text in texts:
-        short = text if len(text) <= PANEL else text[: PANEL - 1] + "…"
-        lines.append((paint(clean(short), INK, colour=look.colour), len(short)))
-    return lines
+    return lines + [_cut(text, wide, look.colour) for text in texts]
 
 
-def _events(look: Look, room: int) -> list[tuple[str, int]]:
+def _cut(text: str, wide: int, colour: bool) -> tuple[str, int]:
+    """A line no wider than the panel."""
+    short = clean(text if len(text) <= wide else text[: wide - 1] + "…")
+    return paint(short, INK, colour=colour), len(short)
+
+
+def _events(look: Look, room: int, wide: int) -> list[tuple[str, int]]:
     """What has happened lately, newest first; what is longer than the panel is cut."""
-    shown = [clean(text) for text in look.recent[: max(room, 0)]]
-    short = [text if len(text) <= PANEL else text[: PANEL - 1] + "…" for text in shown]
-    return [(paint(text, INK, colour=look.colour), len(text)) for text in short]
+    return [_cut(text, wide, look.colour) for text in look.recent[: max(room, 0)]]
 
 
 def clean(text: str) -> str:
@@ -177,24 +179,23 @@ def window_of(setting: Setting, look: Look, rows: int, cols: int) -> tuple[int, 
 
 def picture(setting: Setting, scene: Scene, look: Look, columns: int, rows: int) -> list[str]:
     """`rows` lines of at most `columns` columns."""
-    wide = columns >= 60
+    side = min(max(PANEL, columns // 4), WIDEST_PANEL) if columns >= 2 * PANEL else 0
     below = [LEGEND] * look.legend + [look.keys] * bool(look.keys)
     height = max(rows - 1 - len(below), 1)
-    cols = max((columns - (PANEL + 1) * wide) // 2, 1)
+    cols = max((columns - side - (1 if side else 0)) // 2, 1)
     top, left = window_of(setting, look, height, cols)
     seen = range(top, min(top + height, setting.height)), range(left, min(left + cols, setting.width))
     grid = grid_of(setting, scene, look, *seen)
-    panel = panel_of(setting, scene, look, height) if wide else []
+    panel = panel_of(setting, scene, look, height, side) if side else []
     lines = [heading(setting, scene, look, columns)]
     for i in range(height):
         row = grid[i] if i < len(grid) else []
         text = "".join(paint(c.text, c.ink, c.ground, c.bold, look.colour) for c in row) + "  " * (cols - len(row))
-        side = panel[i][0] if i < len(panel) else ""
-        lines.append(f"{text} {side}" if wide else text)
+        lines.append(f"{text} {panel[i][0]}" if i < len(panel) else text)
     return lines + [paint(line[:columns], QUIET, colour=look.colour) for line in below]
 
 
-LEGEND = "◇ neutral ◆ held ◈ clips · HQ hub · ♥♥ chest · +A gear · C O G S ore · A0 cog"
+LEGEND = "◇ neutral ◆ held ◈ clips · HQ hub · ♥♥ chest · +ARMT gear · COGS ore · A0 cog"
 
 
 def heading(setting: Setting, scene: Scene, look: Look, columns: int) -> str:

@@ -145,4 +145,7 @@ class ReplayWriter:
             raise CogsError(str(error)) from error
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """An episode that was broken off is written as far as it went."""
+        if self.path is None and self.history is not None and len(self.history) > 1:
+            last = self.history.latest
+            self.end(Summary(last.step, False, tuple(last.reward(cog) for cog in range(self.history.setting.cogs))))

@@ -20,6 +20,7 @@ PANS = {"left": (0, -4), "right": (0, 4), "up": (-2, 0), "down": (2, 0)}
 LETTERS = {"h": "left", "j": "down", "k": "up", "l": "right"}
 STEERS = {"left": "move_west", "right": "move_east", "up": "move_north", "down": "move_south"}
 KEYS = "space pause  . step  b back  ←↑↓→ pan  tab/0-9 follow  s steer  +- speed  q quit"
+REPLAY_KEYS = "space pause  . step  b back  ←↑↓→ pan  tab/0-9 follow  +- speed  home end  q quit"
 STEER_KEYS = "←↑↓→/hjkl move  v vibe  . wait  space pause: a step per key  s let go  q quit"
 EVENTS, EVENTS_BACK = 20, 200  # shown, and steps looked back for them
 
@@ -41,7 +42,8 @@ class TerminalViewer:
         self.source = source if source is not None else sys.stdin
         self.target = target if target is not None else sys.stdout
         self.every, self.steerable = every, steerable
-        self.look = Look(centre=(0, 0), speed=speed, paused=paused, colour=colour, keys=KEYS)
+        self.keys = KEYS if steerable else REPLAY_KEYS
+        self.look = Look(centre=(0, 0), speed=speed, paused=paused, colour=colour, keys=self.keys)
         self.live = is_terminal(self.source, self.target)
         self._stack = contextlib.ExitStack()
         self._order: int | None = None  # what the steered cog does next
@@ -171,12 +173,12 @@ class TerminalViewer:
         elif key.isdigit() and int(key) < cogs:
             cog = int(key)
         elif key == "s" and self.steerable and look.follow >= 0:
-            keys = KEYS if look.steering else STEER_KEYS
+            keys = self.keys if look.steering else STEER_KEYS
             self.look = replace(look, steering=not look.steering, panned=False, keys=keys)
             return
         else:
             return
-        self.look = replace(look, follow=cog, steering=False, panned=False, keys=KEYS)
+        self.look = replace(look, follow=cog, steering=False, panned=False, keys=self.keys)
 
     def _pace(self, by: int) -> None:
         nearest = min(range(len(SPEEDS)), key=lambda i: abs(SPEEDS[i] - self.look.speed))
