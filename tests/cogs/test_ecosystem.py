@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_episode() -> None:
     for _ in range(2):
         env.reset(seed=5)
         for _ in range(4):
-            observations, *_ = env.step({name: 2 for name in env.agents})
+            observations, *_ = env.step(dict.fromkeys(env.agents, 2))
         seen.append(np.stack(list(observations.values())))
     np.testing.assert_array_equal(seen[0], seen[1])
 

@@ -64,8 +64,8 @@ class CogsParallelEnv(ParallelEnv):
         result = (
             self._each(seen.observations),
             self._each(seen.rewards.astype(float).tolist()),
-            {name: seen.terminated for name in self.agents},
-            {name: seen.truncated for name in self.agents},
+            dict.fromkeys(self.agents, seen.terminated),
+            dict.fromkeys(self.agents, seen.truncated),
             {name: {"success": bool(seen.success[i])} for i, name in enumerate(self.agents)},
         )
         if self.simulation.done:

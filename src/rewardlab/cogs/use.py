@@ -3,8 +3,11 @@ environment; of each object's handlers the first whose conditions hold acts."""
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -26,8 +29,8 @@ class Use(NamedTuple):
 
 def has(needs: Amounts, amount_of: dict[str, Array]) -> Array:
     """Whether every amount is there."""
-    conditions = [amount_of[name] >= amount for name, amount in needs]
-    return jnp.all(jnp.stack(conditions), 0)
+    conditions: list[Array] = [amount_of[name] >= amount for name, amount in needs]
+    return reduce(and_, conditions)
 
 
 def use(rules: Rules, code: Int[Array, " E"], team: Int[Array, ""], before: Use) -> Use:
@@ -36,8 +39,8 @@ def use(rules: Rules, code: Int[Array, " E"], team: Int[Array, ""], before: Use)
     after = _deposit(rules, ((code == CODE["c:hub"]) | (code == CODE["junction"])) & mine, before)
     after = _contest(rules, (code == CODE["junction"]) & ~mine, team, after)
     after = _get_heart(rules, (code == CODE["c:chest"]) & mine, after)
-    after = _change_gear(rules, code, mine, after)
-    return _extract(rules, code, after)
+    after = _change_gear(rules, code, mine, jax.lax.optimization_barrier(after))
+    return _extract(rules, code, jax.lax.optimization_barrier(after))
 
 
 def _deposit(rules: Rules, here: Array, use: Use) -> Use:

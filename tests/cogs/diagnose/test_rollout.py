@@ -30,6 +30,7 @@ class Broken(RolePy):
     idle_in: ClassVar[int | None] = None  # a mode in which it does nothing
     shows: ClassVar[tuple[str, str] | None] = None  # a role that wears another's vibe
     stutters: ClassVar[bool] = False  # whether aligners use again what they have just aligned
+    last: Any = ()  # the actions before these
 
     @classmethod
     def settings(cls, **kwargs: Any) -> settings.Settings:

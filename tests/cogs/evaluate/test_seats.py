@@ -39,7 +39,12 @@ def seat(act: Any, **options: Any) -> Seat:
 
 def test_a_policy_sees_and_moves_its_own_agents_only() -> None:
     shapes = []
-    watched = seat(lambda _, seen: shapes.append(seen.shape) or np.array([1, 2, 3]))
+
+    def act(call: int, seen: Any) -> Any:
+        shapes.append(seen.shape)
+        return np.array([1, 2, 3])
+
+    watched = seat(act)
     watched.begin(SEEN)
     assert watched.act(SEEN).tolist() == [1, 2, 3]
     assert shapes == [(3, 200, 3)] * 2
@@ -86,7 +91,12 @@ def test_a_late_answer_is_a_noop_and_never_counts_for_a_later_step() -> None:
 
 def test_a_policy_that_hangs_stops_nobody() -> None:
     hangs: list[int] = []
-    watched = seat(lambda *_: time.sleep(1000 if hangs else 0) or 1, timeout=0.05)
+
+    def act(call: int, seen: Any) -> Any:
+        time.sleep(1000 if hangs else 0)
+        return 1
+
+    watched = seat(act, timeout=0.05)
     watched.begin(SEEN)
     hangs.append(1)
     begun = time.monotonic()

@@ -66,8 +66,9 @@ def test_an_episode_of_the_engine_is_seen_as_it_is(session: LiveSession, tmp_pat
     assert setting.place(int(last["cell"][0])) == (agent.row, agent.col) == (2, 4)
     held = {name: int(last["inventory"][0, i]) for name, i in INDEX.items()}
     assert {name: amount for name, amount in held.items() if amount} == agent.inventory
-    assert dict(zip(("oxygen", "carbon", "germanium", "silicon", "heart"), last["store"][0].tolist(), strict=True)) == (
-        simulation.stores()["cogs"]
+    assert (
+        dict(zip(("oxygen", "carbon", "germanium", "silicon", "heart"), last["store"][0].tolist(), strict=True))
+        == (simulation.stores()["cogs"])
     )
     assert last.counts(setting) == (0, 0, 1)
     assert summary.rewards == (0.5,)  # one junction in two of four steps

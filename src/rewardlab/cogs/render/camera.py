@@ -50,9 +50,7 @@ class Camera:
         nothing = np.zeros(self.setting.cogs, np.int64)
         return self._scene(state, nothing, nothing, nothing, infos)
 
-    def next(
-        self, before: Scene, state: State, actions: Any, success: Any, reward: Any, infos: Infos = ()
-    ) -> Scene:
+    def next(self, before: Scene, state: State, actions: Any, success: Any, reward: Any, infos: Infos = ()) -> Scene:
         """The scene after a step: `actions`, `success` and `reward` of this environment, one per cog."""
         earned = np.rint(np.asarray(reward, np.float64) * MILLION).astype(np.int64)
         failed = ~np.asarray(success, bool)

@@ -35,8 +35,10 @@ def check_header(header: Mapping[str, Any], words: Mapping[str, Sequence[str]]) 
     """Types, sizes and ranges of everything before the frames."""
     require(isinstance(header["mission"], str) and isinstance(header["clips"], bool), "its mission or clips are odd")
     for name in NUMBERS:
-        require(_whole(header[name], 0 if name in ("radius", "window", "extractor_amount") else -LARGEST_NUMBER),
-                f"its {name} is no whole number")
+        require(
+            _whole(header[name], 0 if name in ("radius", "window", "extractor_amount") else -LARGEST_NUMBER),
+            f"its {name} is no whole number",
+        )
     require(header["max_steps"] >= 1 and header["day_length"] >= 2, "its lengths are too short")
     for name, known in words.items():
         require(header[name] == list(known), f"its {name} are not those of this RewardLab")
@@ -105,5 +107,3 @@ def _check_event(event: Any, things: int, cogs: int, step: int) -> None:
     fits = isinstance(event, list) and len(event) == len(EVENT_FIELDS)
     fits = fits and event[0] in EVENT_KINDS and _whole(event[1], -1, cogs - 1) and _whole(event[2], -1, things - 1)
     require(fits and isinstance(event[3], str) and _whole(event[4]), f"{event!r} of frame {step} is no event")
-
-

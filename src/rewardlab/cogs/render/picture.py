@@ -209,5 +209,3 @@ def heading(setting: Setting, scene: Scene, look: Look, columns: int) -> str:
         parts.insert(0, f"STEERING cog {look.follow}")
     text = clean(" · ".join(parts))[:columns]
     return paint(text.ljust(columns), INK, 236, bold=True, colour=look.colour)
-
-

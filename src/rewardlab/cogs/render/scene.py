@@ -270,5 +270,3 @@ def describe(setting: Setting, event: Event) -> str:
         "dusk": "night falls",
     }
     return sentences[event.kind]
-
-

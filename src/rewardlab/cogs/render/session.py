@@ -55,9 +55,7 @@ class LiveSession:
         for cog, action in steer.items():
             actions[cog] = action
         step = self.simulation.step(actions)
-        self._scene = self.camera.next(
-            self._scene, self.simulation._state, actions, step.success, step.rewards, infos
-        )
+        self._scene = self.camera.next(self._scene, self.simulation._state, actions, step.success, step.rewards, infos)
         return self._scene
 
     def summary(self) -> Summary:
