@@ -42,7 +42,7 @@ class StarterPolicy(MultiAgentPolicy):
         return StarterAgent(self.policy_env_info, agent_id)
 '''
 
-TRAINABLE = '''"""A CoGsGuard policy with weights: rewardlab cogs play -p class=my_policy.TrainablePolicy,data=weights.npz"""
+TRAINABLE = '''"""A policy with weights: rewardlab cogs play -p class=my_policy.TrainablePolicy,data=weights.npz"""
 
 import numpy as np
 
