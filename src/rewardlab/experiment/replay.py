@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import glob
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,9 @@ def film(folder: RunFolder, frames: list[Any]) -> Path:
         raise RecordError('filming needs: pip install "rewardlab[render]"') from error
     path = folder.graph_path("enjoy.mp4")
     try:
-        imageio.imwrite(path, np.stack(frames), fps=50, macro_block_size=2)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # the encoder is its own program: no JAX in it
+            imageio.imwrite(path, np.stack(frames), fps=50, macro_block_size=2)
     except (ImportError, OSError, ValueError):
         path.unlink(missing_ok=True)
         path = folder.graph_path("enjoy.gif")
