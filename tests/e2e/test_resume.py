@@ -119,12 +119,16 @@ def test_leaving_the_replay_out_says_that_the_resume_is_not_exact(shop: Path) ->
     (path,) = (shop / "light").iterdir()
     words = command("run", "small", f"train@{path}")
     process = subprocess.Popen(words, cwd=shop, env=environment(shop), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(8)
+    table = path / "info" / "small_t0_s0_session_df_train.csv"
+    before = len(table.read_text().splitlines())
+    deadline = time.monotonic() + 120
+    while len(table.read_text().splitlines()) <= before:
+        assert process.poll() is None
+        assert time.monotonic() < deadline, "the resumed run does not go on"
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
     assert b"this resume is not exact: the replay memory was not saved" in out
-    table = (path / "info" / "small_t0_s0_session_df_train.csv").read_text()
-    assert len(table.splitlines()) > 2
 
 
 def test_two_processes_cannot_write_one_folder(shop: Path, whole: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from rewardlab.experiment import checkpoint
-from rewardlab.experiment.files import RecordError
+from rewardlab.files import RecordError
 
 
 class State(NamedTuple):

@@ -233,7 +233,7 @@ def test_a_data_folder_that_is_a_file(tmp_path: Path) -> None:
 def test_a_writer_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     code = (
-        "import sys; from pathlib import Path; from rewardlab.experiment.files import write_text_atomic\n"
+        "import sys; from pathlib import Path; from rewardlab.files import write_text_atomic\n"
         "while True:\n  for letter in 'ab': write_text_atomic(Path(sys.argv[1]), letter * 300_000)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)]) as process:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rewardlab.experiment.files import write_json
 from rewardlab.experiment.metrics import random_baselines
+from rewardlab.files import write_json
 
 TABLE = Path(__file__).with_name("random_baseline.json")
 

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardlab.experiment.files import RecordError, atomic_writer, record_error
+from rewardlab.files import RecordError, atomic_writer, record_error
 
 FORMAT = "rewardlab-1"
 Meta = dict[str, str | int | float]

@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 from rewardlab.experiment.checkpoint import load_arrays, load_tree, read_meta, save_tree
 from rewardlab.experiment.compare import Difference, first_difference
-from rewardlab.experiment.files import (
+from rewardlab.experiment.provenance import provenance
+from rewardlab.experiment.table import SessionTable, read_columns
+from rewardlab.files import (
     RecordError,
     plain,
     read_json,
@@ -25,8 +27,6 @@ from rewardlab.experiment.files import (
     write_json,
     write_text_atomic,
 )
-from rewardlab.experiment.provenance import provenance
-from rewardlab.experiment.table import SessionTable, read_columns
 from rewardlab.spec import SpecError
 from rewardlab.spec.text import dump_yaml, parse
 

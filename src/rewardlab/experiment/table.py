@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardlab.experiment.files import RecordError, read_text, write_text_atomic
+from rewardlab.files import RecordError, read_text, write_text_atomic
 
 Columns = dict[str, NDArray[Any]]
 

@@ -16,7 +16,7 @@ from rewardlab.cogs.render.check import check_frames, check_header
 from rewardlab.cogs.render.history import History
 from rewardlab.cogs.render.scene import Control, Scene, Setting, Summary
 from rewardlab.cogs.rules import ACTIONS, RESOURCES, STORED, VIBES, Limit
-from rewardlab.experiment.files import RecordError, write_bytes_atomic
+from rewardlab.files import RecordError, write_bytes_atomic
 
 FORMAT, VERSION = "rewardlab-cogs-replay", 1
 SUFFIX = ".json.z"
