@@ -28,7 +28,7 @@ from rewardlab.cogs.policies.settings import (
     SCRAMBLER,
     Settings,
 )
-from rewardlab.cogs.policies.sight import PLANE
+from rewardlab.cogs.policies.sight import COMPOUND, PLANE
 from rewardlab.cogs.policies.vision import Memory, Sight
 from rewardlab.cogs.rules import EXTRACTORS, RESOURCES, STATIONS
 
@@ -46,7 +46,8 @@ class View(NamedTuple):
     safe: UInt32[Array, "R W"]
     alignable: UInt32[Array, "R W"]
     scramblable: UInt32[Array, "R W"]
-    unknown: UInt32[Array, "R W"]
+    known: UInt32[Array, "R W"]
+    unexplored: UInt32[Array, "R W"]
     agents: UInt32[Array, "R W"]
     ores: UInt32[Array, "elements R W"]
     near_ores: UInt32[Array, "elements R W"]
@@ -77,6 +78,8 @@ def look(memory: Memory, sights: Sight) -> View:
     reach = words.spread(words.grow(safe & ground, calm, jnp.where(by_day, BY_DAY, BY_NIGHT), BY_DAY))
     ores = jnp.stack([plane[name] for name in EXTRACTORS])
     near = ores & words.square(territory, NEAR)
+    complete = words.some(jnp.stack([plane[name] for name in COMPOUND])).all()
+    unknown_home = ~memory.known & territory  # the compound stands around the hub: look there first
     return View(
         ours=ours,
         territory=territory,
@@ -85,7 +88,8 @@ def look(memory: Memory, sights: Sight) -> View:
         safe=safe,
         alignable=plane["junction"] & ~ours & ~enemies & reach,
         scramblable=plane["junction"] & enemies,
-        unknown=~memory.known,
+        known=memory.known,
+        unexplored=jnp.where(words.some(unknown_home) & ~complete, unknown_home, ~memory.known),
         agents=plane["agent"],
         ores=ores,
         near_ores=jnp.where(words.some(near)[:, None, None], near, ores),

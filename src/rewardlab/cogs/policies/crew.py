@@ -143,7 +143,7 @@ class Crew:
         for code, board in boards.items():
             wanted = jnp.where((mode == code)[:, None, None], board, wanted)
         exploring = jnp.full(self.agents, EXPLORE)
-        unknown = view.unknown & ~words.square(self._others(memory, exploring), ROOM)
+        unknown = view.unexplored & ~words.square(self._others(memory, exploring), ROOM)
         all_ores = view.ores[0] | view.ores[1] | view.ores[2] | view.ores[3]
         keep = jnp.where((mode == EXTRACT)[:, None, None], all_ores, wanted)
         kept = (memory.mode == mode) & words.test(keep, memory.target)
@@ -211,7 +211,7 @@ class Crew:
         sights, view, leave, cells = scene
         nearby = cells[:, None] + jnp.asarray(STEPS)
         firm, cogs, known, safe = (
-            words.test(board[None, None], nearby) for board in (view.ground, view.agents, ~view.unknown, view.safe)
+            words.test(board[None, None], nearby) for board in (view.ground, view.agents, view.known, view.safe)
         )
         direction = _first(options & ~(cogs & firm), self.ranks)
         going = able & (memory.target != NOWHERE)

@@ -77,7 +77,7 @@ class Mind:
         """Keep the target while it is good, else take the nearest; without one, explore."""
         team = self.team
         mode, wanted = self._purpose(cog)
-        unknown = team.unknown & ~self._others(cog, EXPLORE, ROOM)
+        unknown = team.unexplored & ~self._others(cog, EXPLORE, ROOM)
         keep = team.ores[0] | team.ores[1] | team.ores[2] | team.ores[3] if mode == EXTRACT else wanted
         if cog.mode == mode and bit(cog.target) & keep:
             return

@@ -20,6 +20,7 @@ COSTS = tuple(amounts(cost, ELEMENTS) for _, cost in RULES.gear_costs)  # in the
 HEART_COST = RULES.heart_cost[0][1]
 HEARTS_AT_START = dict(RULES.store)["heart"]
 RADIUS = RULES.area.radius
+FIRST_INFLUENCE = dict(RULES.area.own)["influence"]  # what a single step on own ground gives
 MOVE_COST = RULES.move_cost
 LOAD, BARE_LOAD = 40, 4
 HP = (100, 200, 100, 400)  # caps by role, with its gear

@@ -20,6 +20,7 @@ from rewardlab.cogs.rules import (
 PLANES = ("wall", "c:hub", "c:chest", *STATIONS, *EXTRACTORS, "junction", "agent", "ours", "enemies")
 PLANE = {name: i for i, name in enumerate(PLANES)}
 TAGGED = PLANES[: PLANE["ours"]]
+COMPOUND = ("c:chest", *STATIONS)  # what a hub has around it
 
 
 @dataclass

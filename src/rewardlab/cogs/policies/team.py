@@ -17,6 +17,7 @@ from rewardlab.cogs.policies.settings import (
     DAY,
     DRAINED,
     DUSK,
+    FIRST_INFLUENCE,
     FORGET,
     HEART_COST,
     HEARTS_AT_START,
@@ -31,7 +32,7 @@ from rewardlab.cogs.policies.settings import (
     Settings,
     role_of_rank,
 )
-from rewardlab.cogs.policies.sight import PLANE, PLANES, Reader, Sight
+from rewardlab.cogs.policies.sight import COMPOUND, PLANE, PLANES, Reader, Sight
 from rewardlab.cogs.rules import ELEMENTS, EXTRACTORS, STATIONS
 
 
@@ -53,6 +54,7 @@ class Cog:
     detour: int = 0
     since: int = 0  # when its role began
     hearts: int = 0  # at the last step
+    weak: bool = False  # at the last step: short of influence, though on own ground
     may_buy: bool = False
     may_take: int = 0  # hearts
 
@@ -138,8 +140,10 @@ class Team:
             elif not goal & self.planes[PLANE["agent"]]:
                 self.bumped |= goal
         held = cog.sight.held
-        if held["aligner"] and not held["influence"] and bit(cog.cell) & self.territory:
+        weak = held["aligner"] > 0 and held["influence"] <= FIRST_INFLUENCE and bool(bit(cog.cell) & self.territory)
+        if weak and (cog.weak or not held["influence"]):
             self.drained |= square(bit(cog.cell), DRAINED)  # on own ground: by an enemy that nobody has seen
+        cog.weak = weak
         self.stock = max(self.stock - (hearts > cog.hearts), 0)
         cog.hearts = hearts
 
@@ -167,7 +171,9 @@ class Team:
         self.near_ores = [board & near or board for board in self.ores]
         self.alignable = plane[PLANE["junction"]] & ~self.ours & ~self.enemies & reach
         self.scramblable = plane[PLANE["junction"]] & self.enemies
-        self.unknown = FULL & ~self.known
+        self.unexplored = FULL & ~self.known
+        if not all(plane[PLANE[name]] for name in COMPOUND):  # it stands around the hub: look there first
+            self.unexplored = self.unexplored & self.territory or self.unexplored
         for cog in self.cogs.values():
             cog.held_mode, cog.held_target = cog.mode, cog.target
             if self.step > 0 and cog.role == SCOUT and cog.held_mode == IDLE:

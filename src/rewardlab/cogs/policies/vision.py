@@ -14,6 +14,7 @@ from rewardlab.cogs.policies.api import PolicyEnvInterface
 from rewardlab.cogs.policies.bitboard import CENTRE, NOWHERE, SIZE
 from rewardlab.cogs.policies.settings import (
     DRAINED,
+    FIRST_INFLUENCE,
     FORGET,
     HEARTS_AT_START,
     IDLE,
@@ -62,6 +63,7 @@ class Memory(NamedTuple):
     detour: Int[Array, " A"]
     since: Int[Array, " A"]
     hearts: Int[Array, " A"]
+    weak: Bool[Array, " A"]
 
 
 def fresh_memory(settings: Settings, agents: int) -> Memory:
@@ -85,6 +87,7 @@ def fresh_memory(settings: Settings, agents: int) -> Memory:
         detour=zeros,
         since=zeros,
         hearts=zeros,
+        weak=zeros > 0,
     )
 
 
@@ -213,12 +216,15 @@ class Eyes:
         walls = words.union(words.bit(goal), refused & ~at_chest & ~at_cog)
         stock = jnp.maximum(memory.stock - (hearts > memory.hearts).sum(), 0)
         stock = jnp.where((refused & at_chest).any(), 0, stock)
-        weak = (sights.held[:, ALIGNER_AT] > 0) & (sights.held[:, INFLUENCE_AT] == 0)
+        influence = sights.held[:, INFLUENCE_AT]
         at_home = words.test(words.square(memory.planes[OURS], RADIUS)[None], cells)
-        drained = words.square(words.union(words.bit(cells), weak & at_home), DRAINED)
+        weak = (sights.held[:, ALIGNER_AT] > 0) & (influence <= FIRST_INFLUENCE) & at_home
+        drains = weak & (memory.weak | (influence == 0))
+        drained = words.square(words.union(words.bit(cells), drains), DRAINED)
         return memory._replace(
             bumped=memory.bumped | walls,
             drained=memory.drained | drained,
             stock=stock.astype(jnp.int32),
             hearts=hearts,
+            weak=weak,
         )
