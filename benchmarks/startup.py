@@ -24,7 +24,10 @@ def seconds(words: str, folder: str) -> float:
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     taken = time.perf_counter() - begun
     for run in Path(folder).glob("data/*"):  # curves are drawn after the command; the next one must not pay for them
+        deadline = time.monotonic() + 60
         while not list(run.glob("graph/*_session_graphs.png")):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no curves were drawn: {(run / 'log' / 'plots.log').read_text()}")
             time.sleep(0.1)
     return taken
 
