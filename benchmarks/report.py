@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cogs_policies import PEERS
+
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 HEAD = """# Performance
@@ -73,8 +75,48 @@ def startup() -> Iterator[str]:
         yield f"| {name} | {seconds:.2f} |"
 
 
+def game_speed() -> Iterator[str]:
+    yield "\n## CoGsGuard: the engine\n\n`python benchmarks/cogs.py`\n"
+    yield "Random actions, episodes that reset by themselves, every observation written; the median of three repeats."
+    yield "The original (mettagrid 0.2.0.82) does 0.089 million agent-steps/s on one core, 0.160 on two."
+    for name in ("cogs.json", "cogs_gpu.json"):
+        if not (RESULTS / name).exists():
+            continue
+        record = read(name)
+        devices = f", {record['devices']} devices" if record["devices"] > 1 else ""
+        yield f"\n{record['device']}{devices}, JAX {record['jax']}:\n"
+        yield "KiB: of one environment.\n"
+        yield table_head("mission", "sees", "cogs", "environments", "million agent-steps/s", "state, KiB", "seen, KiB")
+        for row in record["results"]:
+            speed, state = row["agent_steps_per_second"] / 1e6, row["state_bytes_per_env"] / 1024
+            seen = row["observation_bytes_per_env"] / 1024
+            counts = f"{row['mission']} | {row['observation']} | {row['agents']} | {row['envs']}"
+            yield f"| {counts} | {speed:.2f} | {state:.1f} | {seen:.1f} |"
+
+
+def game_policies() -> Iterator[str]:
+    record = read("cogs_policies.json")
+    yield "\n## CoGsGuard: the scripted policies\n\n`python benchmarks/cogs_policies.py`\n"
+    yield "Mean junctions held on cogsguard_arena.basic, 8 cogs, 1000 steps. ±: the 95 % interval of the mean. The"
+    yield "original's scores (its own scripts, mended so that they run) are on the original's maps, seeds 100 to 109;"
+    yield "ours have the same statistics, not the same walls. Best of any original: planky, 3.12 on hard and 15.23 on easy."
+    for key, part in record.items():
+        yield f"\nMaps {key.removeprefix('maps_').replace('_', ' to ')}:\n"
+        scores, deeds = ("mean", "± 95 %", "lowest", "original"), ("deposits", "cells seen", "aligned", "scrambled")
+        yield table_head("policy", "difficulty", *scores, "failed moves", *deeds)
+        for row in part["rows"]:
+            original = PEERS.get(row["difficulty"], {}).get(row["policy"])
+            cells = f"{row['mean']:.2f} | {row['interval_95']:.2f} | {row['min']:.2f} | {number(original, 2)}"
+            did = " | ".join(f"{row[name]:,.0f}" for name in ("deposits", "cells_seen", "aligned", "scrambled"))
+            yield f"| `{row['policy']}` | {row['difficulty']} | {cells} | {row['failed_moves']:.2%} | {did} |"
+
+
+def table_head(*names: str) -> str:
+    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
+
+
 def main() -> None:
-    lines = [HEAD, *side_by_side(), *growth(), *gpu(), *startup()]
+    lines = [HEAD, *side_by_side(), *growth(), *gpu(), *startup(), *game_speed(), *game_policies()]
     PAGE.write_text("\n".join(lines) + "\n")
     print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
 

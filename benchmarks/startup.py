@@ -1,4 +1,4 @@
-"""How long a person waits: `rewardlab --help`, and `rewardlab run ppo_cartpole` with an empty and a filled cache.
+"""How long a person waits: `rewardlab --help`, and a training run and an episode with an empty and a filled cache.
 
 python benchmarks/startup.py
 """
@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 RUN = "run ppo_cartpole"
+PLAY = "cogs play -p role -r none -s 1000"
 
 
 def seconds(words: str, folder: str) -> float:
@@ -40,11 +41,14 @@ def main() -> None:
         seconds("--help", folder)
         rows = {
             "rewardlab --help": min(seconds("--help", folder) for _ in range(5)),
-            f"rewardlab {RUN}, empty cache": seconds(RUN, folder),
-            f"rewardlab {RUN}, filled cache": min(seconds(RUN, folder) for _ in range(3)),
+            **{
+                f"rewardlab {words}, {cache} cache": min(seconds(words, folder) for _ in range(times))
+                for words in (RUN, PLAY)
+                for cache, times in (("empty", 1), ("filled", 3))
+            },
         }
     for name, taken in rows.items():
-        print(f"{name:<42}{taken:>8.2f} s")
+        print(f"{name:<66}{taken:>8.2f} s")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(rows, indent=2) + "\n")
 
