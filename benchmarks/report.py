@@ -99,7 +99,7 @@ def game_policies() -> Iterator[str]:
     yield "\n## CoGsGuard: the scripted policies\n\n`python benchmarks/cogs_policies.py`\n"
     yield "Mean junctions held on cogsguard_arena.basic, 8 cogs, 1000 steps. ±: the 95 % interval of the mean. The"
     yield "original's scores (its own scripts, mended so that they run) are on the original's maps, seeds 100 to 109;"
-    yield "ours have the same statistics, not the same walls. Best of any original: planky, 3.12 on hard and 15.23 on easy."
+    yield "ours have the same statistics, not the same walls. Best original: planky, 3.12 on hard and 15.23 on easy."
     for key, part in record.items():
         yield f"\nMaps {key.removeprefix('maps_').replace('_', ' to ')}:\n"
         scores, deeds = ("mean", "± 95 %", "lowest", "original"), ("deposits", "cells seen", "aligned", "scrambled")
