@@ -38,7 +38,7 @@ def play(
     prepare()
     everybody = tuple(range(mission.rules.num_agents))
     on_map = seed if map_seed is None else map_seed
-    cast = Cast(Job(mission, (policy,), (everybody,), seed, on_map, PATIENCE, device), strict=True)
+    cast = Cast.of(Job(mission, (policy,), (everybody,), seed, on_map, PATIENCE, device), strict=True)
     try:
         simulation = Simulation(mission, seed=seed, map_seed=on_map)
         cast.begin(simulation.observations)

@@ -206,6 +206,11 @@ def load_mission(path: Path) -> Mission:
         raise CogsError(f"Mission file {path} cannot be read: {error}.") from error
     if not isinstance(said, dict):
         raise CogsError(f"Mission file {path} holds no mapping of keys to values.")
+    return mission_of(said, path)
+
+
+def mission_of(said: Mapping[str, Any], path: Path) -> Mission:
+    """A mission from what its file says."""
     for key in said:
         if key not in {known.name for known in fields(MissionFile)}:
             raise unknown(f"key in {path.name}:", str(key), [known.name for known in fields(MissionFile)])

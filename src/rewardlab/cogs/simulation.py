@@ -97,7 +97,7 @@ class Simulation:
         self._pool, self._key = pool, jax.random.key(seed)
         self._start, self._step = _programs(self.rules, self.layout)
         self._state, observations = self._start(pool)
-        self.observations: NDArray[np.uint8] = np.asarray(observations[0])
+        self.observations: NDArray[np.uint8] = np.asarray(observations)[0]  # indexing in NumPy is 50 times cheaper
         self.episode_rewards = np.zeros(self.rules.num_agents, np.float32)
         self.terminated = self.truncated = False
         self._owners = (None, "clips", *(team.name for team in self.rules.teams))
@@ -110,7 +110,7 @@ class Simulation:
     @property
     def step_count(self) -> int:
         """Steps played."""
-        return int(self._state.step[0])
+        return int(np.asarray(self._state.step)[0])
 
     @property
     def done(self) -> bool:
@@ -127,11 +127,14 @@ class Simulation:
         self._state, outcome, observations = self._step(
             self._pool, self._state, ids[:, None], self._key, np.int32(self.step_count)
         )
-        self.observations = np.asarray(observations[0])
-        rewards = np.asarray(outcome.reward[:, 0])
+        self.observations = np.asarray(observations)[0]
+        rewards = np.asarray(outcome.reward)[:, 0]
         self.episode_rewards = self.episode_rewards + rewards
-        self.terminated, self.truncated = bool(outcome.terminated[0]), bool(outcome.truncated[0])
-        success = np.asarray(outcome.success[:, 0])
+        self.terminated, self.truncated = (
+            bool(np.asarray(outcome.terminated)[0]),
+            bool(np.asarray(outcome.truncated)[0]),
+        )
+        success = np.asarray(outcome.success)[:, 0]
         return StepView(self.observations, rewards, success, self.terminated, self.truncated)
 
     def codes(self) -> NDArray[np.uint8]:

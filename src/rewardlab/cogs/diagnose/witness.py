@@ -60,7 +60,7 @@ class Witness:
 
     def __init__(self, job: Job) -> None:
         self.simulation = Simulation(job.mission, seed=job.seed, map_seed=job.map_seed)
-        self.cast = Cast(job, strict=True)
+        self.cast = Cast.of(job, strict=True)
         self.cast.begin(self.simulation.observations)
         self.team = self.simulation.rules.teams[0].name
 

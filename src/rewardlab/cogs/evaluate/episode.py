@@ -53,17 +53,24 @@ class Result:
 
 
 class Cast:
-    """The policies of an episode in their seats; decides for all cogs at once."""
+    """The policies of an episode in their seats (None: it plays no cog); decides for all cogs at once."""
 
-    def __init__(self, job: Job, strict: bool = False) -> None:
+    def __init__(self, cogs: int, seats: Sequence[Seat | None]) -> None:
+        self.cogs, self.of_policy = cogs, tuple(seats)
+        self.seats = [seat for seat in seats if seat is not None]
+
+    @classmethod
+    def of(cls, job: Job, strict: bool = False) -> Cast:
+        """The policies that a job names."""
         info = PolicyEnvInterface.from_rules(job.mission.rules)
-        self.cogs = job.mission.rules.num_agents
-        self.seats = [
+        named = zip(job.policies, job.agents, strict=True)
+        seats = [
             Seat(_made(text, info, job.device), agents, parse_policy(text).name, job.timeout, strict)
-            for text, agents in zip(job.policies, job.agents, strict=True)
             if agents
+            else None
+            for text, agents in named
         ]
-        self._of_job = [bool(agents) for agents in job.agents]
+        return cls(job.mission.rules.num_agents, seats)
 
     def begin(self, observations: Any) -> None:
         """Before the first step."""
@@ -82,8 +89,7 @@ class Cast:
 
     def faults(self) -> tuple[Faults, ...]:
         """What went wrong with each policy of the job."""
-        seats = iter(self.seats)
-        return tuple(next(seats).faults if plays else Faults() for plays in self._of_job)
+        return tuple(seat.faults if seat is not None else Faults() for seat in self.of_policy)
 
     def names(self) -> tuple[str, ...]:
         """The policy of each cog."""
@@ -111,7 +117,11 @@ def _made(text: str, info: PolicyEnvInterface, device: str) -> Any:
 
 def play_job(job: Job) -> Result:
     """Play an episode to its end."""
-    cast = Cast(job)
+    return play_cast(job, Cast.of(job))
+
+
+def play_cast(job: Job, cast: Cast) -> Result:
+    """Play an episode to its end with policies that sit already; they are let go."""
     try:
         simulation = Simulation(job.mission, seed=job.seed, map_seed=job.map_seed)
         cast.begin(simulation.observations)

@@ -29,13 +29,14 @@ def policy_names() -> dict[str, str]:
 
 def find_class(name: str, root: Path | None = None) -> type[MultiAgentPolicy]:
     """The class of a policy: a short name, an entry point, or `module.Class` (in a bundle's folder first)."""
-    importlib.import_module(BUILT_IN)
-    if name in PolicyRegistryMeta.registry:
-        return PolicyRegistryMeta.registry[name]
+    module, _, attribute = name.rpartition(".")
+    if not module:  # a class by its path needs none of the built-in ones, which bring JAX
+        importlib.import_module(BUILT_IN)
+        if name in PolicyRegistryMeta.registry:
+            return PolicyRegistryMeta.registry[name]
     points = _third_party()
     if name in points:
         return _checked(name, _loaded(points[name]))
-    module, _, attribute = name.rpartition(".")
     if not module:
         raise unknown("policy", name, policy_names())
     with _importable(root):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rewardlab.cogs.errors import CogsError, unknown
+from rewardlab.cogs.policies import mlp as mlp
 from rewardlab.cogs.policies import simple as simple
 from rewardlab.cogs.policies.api import PolicyEnvInterface, Structures
 from rewardlab.cogs.policies.beliefs import of_words

@@ -1,0 +1,1 @@
+"""The arena: upload, seasons, matches, leaderboards; strangers' code plays without being trusted."""

@@ -1,0 +1,1 @@
+"""What the arena remembers: one database, SQLite or PostgreSQL."""
