@@ -1,0 +1,1 @@
+"""Language models trained by policy gradient on tasks that can be checked."""
