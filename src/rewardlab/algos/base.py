@@ -19,7 +19,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from rewardlab.envs.base import Box, Discrete, Space
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.mlp import body_layers
-from rewardlab.spec import Spec, SpecError, build
+from rewardlab.spec import NetSpec, OptimSpec, Spec, SpecError, build
 
 # what is not a key of the spec's `agent.algorithm` but made from the rest of it
 made: Any = lambda **kw: eqx.field(default=None, metadata={"spec": False}, **kw)  # noqa: E731
@@ -57,7 +57,7 @@ class Algorithm(eqx.Module):
         cls.check_nets(spec)
         algorithm = build(cls, spec.agent.algorithm, "agent.algorithm")
         algorithm = algorithm.replace(observation=observation, action=action, num_envs=spec.env.num_envs)
-        return floats_to_arrays(algorithm.assemble(spec))
+        return floats_to_arrays(shapes_only(algorithm.assemble(spec)))
 
     @classmethod
     def check_nets(cls, spec: Spec) -> None:
@@ -109,6 +109,16 @@ class Algorithm(eqx.Module):
     def play(self, policy: Policy, obs: Array, key: PRNGKeyArray) -> Array:
         """Actions when it counts: no exploration."""
         raise NotImplementedError
+
+
+def shapes_only(algorithm: A) -> A:
+    """Without the numbers in its networks' specs that its optimisers hold as leaves: a search that varies a learning
+    rate must not vary the program."""
+    nets = {f.name: getattr(algorithm, f.name) for f in dataclasses.fields(algorithm)}
+    held: dict[str, Any] = {"optim_spec": OptimSpec(), "actor_optim_spec": None, "critic_optim_spec": None}
+    held |= {"lr_scheduler_spec": None, "clip_grad_val": None}
+    kept = {name: dataclasses.replace(net, **held) for name, net in nets.items() if isinstance(net, NetSpec)}
+    return algorithm.replace(**kept)
 
 
 def floats_to_arrays(algorithm: A) -> A:

@@ -1,10 +1,10 @@
-"""The benchmark board: from run folders to `docs/BENCHMARKS.md`, each number computed from a run's own tables."""
+"""The benchmark board: its rows, the runs that answer them, what is kept of a run."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -20,6 +20,7 @@ from rewardlab.experiment.trial import speed
 ALGORITHMS = {"DDQN+PER": "ddqn_per"}  # labels whose spec names are not their lower case
 SETTINGS = ("max_frame", "num_envs", "max_session", "log_frequency")
 CLOSE = 0.8  # the share of the way from random play to the target that counts as close
+SOLVED, NEAR, FAILED = "✅", "⚠️", "❌"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Result:
     spec_name: str
     scores: tuple[float, ...]
     fps: float
-    problems: tuple[str, ...]
+    max_frame: int
+    link: str | None = None
 
     @property
     def score(self) -> float:
@@ -56,14 +58,19 @@ class Result:
         return float(np.mean(self.scores))
 
     @property
+    def spread(self) -> float:
+        """The standard deviation over sessions."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else 0.0
+
+    @property
     def status(self) -> str:
-        """✅ reached, ⚠️ at least 0.8 of the way from random play, ❌ neither."""
+        """✅ reached, ⚠️ (score − random) / (target − random) ≥ 0.8, ❌ neither."""
         if self.score >= self.target.goal:
-            return "✅"
+            return SOLVED
         floor = metrics.random_baseline(self.target.env)
         if floor is None:
-            return "❌"
-        return "⚠️" if (self.score - floor) / (self.target.goal - floor) >= CLOSE else "❌"
+            return FAILED
+        return NEAR if (self.score - floor) / (self.target.goal - floor) >= CLOSE else FAILED
 
 
 @cache
@@ -84,107 +91,61 @@ def goal_of(text: Any) -> float:
         return float("nan")
 
 
+def target_of(env: str, spec_name: str) -> Target | None:
+    """The row that a spec answers in an environment."""
+    fitting = [t for t in targets() if t.env == env and spec_name.startswith(t.spec_prefix)]
+    return max(fitting, key=lambda t: len(t.spec_prefix), default=None)
+
+
 def read_result(path: Path) -> Result | None:
     """The run of a folder, if it answers a row of the board."""
     folder = RunFolder.open(path)
-    spec = folder.read_spec()
-    env = spec["env"]["name"]
-    fitting = [t for t in targets() if t.env == env and folder.spec_name.startswith(t.spec_prefix)]
-    if not fitting:
+    env = folder.read_spec()["env"]
+    target = target_of(env["name"], folder.spec_name)
+    if target is None:
         return None
-    target = max(fitting, key=lambda t: len(t.spec_prefix))
     sessions = [read_columns(folder.session_df_path(s, "train")) for s in folder.sessions()]
     scores = tuple(metrics.session_metrics(c, 0.0)["scalar"]["total_reward_ma"] for c in sessions)
-    problems = tuple(settings_problems(spec, target, [int(c["frame"][-1]) for c in sessions]))
-    return Result(target, path.name, folder.spec_name, scores, speed(folder.read_timings()), problems)
-
-
-def settings_problems(spec: Mapping[str, Any], target: Target, last_frames: list[int]) -> Iterable[str]:
-    """Where a run departs from its row's settings."""
-    given = {**spec["meta"], **spec["env"]}
-    for name in SETTINGS:
-        if float(given[name]) != float(target.settings[name]):
-            yield f"{name} is {given[name]}, the settings say {target.settings[name]}"
-    if len(last_frames) != given["max_session"]:
-        yield f"{len(last_frames)} of {given['max_session']} sessions finished"
-    for frame in last_frames:
-        if frame < given["max_frame"] - given["log_frequency"]:
-            yield f"a session ended at frame {frame}"
+    fps = speed(folder.read_timings())
+    return Result(target, path.name, folder.spec_name, scores, fps, int(env["max_frame"]), link_of(folder))
 
 
 def collect(root: Path) -> list[Result]:
-    """The newest run of each row below a folder that keeps its row's settings."""
+    """The newest run of each row below a folder of runs that were added."""
     found: dict[Target, Result] = {}
     for path in sorted(p.parent for p in root.glob("*/*_t0_spec.yaml")):
         result = read_result(path)
-        if result is None or result.problems:
-            continue
-        kept = found.get(result.target)
-        if kept is None or result.folder > kept.folder:  # the newest, not the best: no choosing among seeds
-            found[result.target] = result
+        kept = None if result is None else found.get(result.target)
+        if result is not None and (kept is None or result.folder > kept.folder):
+            found[result.target] = result  # the newest, not the best: no choosing among seeds
     return [found[t] for t in targets() if t in found]
 
 
-def settings_line(target: Target) -> str:
-    """`max_frame 2e5 | num_envs 4 | …`, as the seeds write it."""
-    frame = f"{float(target.settings['max_frame']):.0e}".replace("e+0", "e")
-    others = " | ".join(f"{name} {target.settings[name]}" for name in SETTINGS[1:])
-    return f"max_frame {frame} | {others}"
-
-
-def render(results: list[Result], root: Path) -> str:
-    """The board as Markdown."""
-    lines = [
-        "# Benchmarks",
-        "",
-        "Generated by `rewardlab bench table`; do not edit. Score: `total_reward_ma`, the mean over sessions of",
-        "the mean of the last 100 log checkpoints of the training return; ± is the standard deviation over sessions.",
-        "The newest `train` run of a row that keeps its settings counts, not the best one.",
-        "",
-        "✅ target reached · ⚠️ at least 80 % of the way from random play · ❌ below · – not run.",
-        "SLM-Lab: what v5.3 publishes.",
-    ]
-    by_target = {result.target: result for result in results}
-    shown = [t for t in targets() if any(r.target.category == t.category for r in results)]
-    for category in dict.fromkeys(t.category for t in shown):
-        lines += ["", f"## {category}"]
-        for env in dict.fromkeys(t.env for t in shown if t.category == category):
-            rows = [t for t in shown if t.category == category and t.env == env]
-            lines += ["", f"### {env}", "", f"**Settings**: {settings_line(rows[0])}", ""]
-            lines += [
-                "| Algorithm | Status | Score | Target | SLM-Lab | frames/s | Spec | Run |",
-                "|---|---|---|---|---|---|---|---|",
-            ]
-            lines += [row(t, by_target.get(t), root) for t in rows]
-    return "\n".join(lines) + "\n"
-
-
-def row(target: Target, result: Result | None, root: Path) -> str:
-    """One line of a table."""
-    published = "–" if target.published is None else f"{target.published:g}"
-    if result is None:
-        return f"| {target.algorithm} | – | – | {target.goal:g} | {published} | – | – | – |"
-    spread = np.std(result.scores, ddof=1) if len(result.scores) > 1 else 0.0
-    link = f"[{result.folder}](../{root.as_posix()}/{result.folder})"
-    return (
-        f"| {target.algorithm} | {result.status} | {result.score:.2f} ± {spread:.2f} | {target.goal:g} | {published} "
-        f"| {result.fps:,.0f} | `{result.spec_name}` | {link} |"
-    )
-
-
-def keep(path: Path, root: Path) -> Path:
+def keep(path: Path, root: Path, link: str | None = None) -> Path:
     """The small part of a finished run, copied: what the board reads and a person looks at, without the weights."""
     folder = RunFolder.open(path)
     if not folder.trial_metrics_path.exists():
         raise RecordError(f"{path} is not finished: resume it with rewardlab run {folder.spec_name} train@{path}")
     kept = RunFolder(root / path.name, folder.spec_name)
-    sessions = folder.sessions()
     files = [folder.trial_spec_path, folder.timing_path, folder.graph_path("trial_graph_mean_returns_vs_frames.png")]
-    files += [folder.session_df_path(s, "train") for s in sessions]
+    files += [folder.session_df_path(s, "train") for s in folder.sessions()]
     for file in files:
-        target = kept.path / file.relative_to(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        if file.exists() and kept.path.resolve() != path.resolve():
+            target = kept.path / file.relative_to(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
     scalars = {"scalar": read_json(folder.trial_metrics_path)["scalar"]}
     write_json(kept.trial_metrics_path, scalars)
+    if link is not None:
+        write_json(_link_path(kept), {"link": link})
     return kept.path
+
+
+def link_of(folder: RunFolder) -> str | None:
+    """Where the whole run lies, weights included, if that was told when it was added."""
+    path = _link_path(folder)
+    return str(read_json(path)["link"]) if path.exists() else None
+
+
+def _link_path(folder: RunFolder) -> Path:
+    return folder.path / "info" / f"{folder.stem}_link.json"

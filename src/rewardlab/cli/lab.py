@@ -30,18 +30,24 @@ def run(
         list[str],
         typer.Argument(
             metavar="[SPEC_FILE] SPEC_NAME [MODE]",
-            help="MODE: train (default), dev, search, train@latest, train@DIR, enjoy@DIR.",
+            help="MODE: train (default), dev, search, enjoy@DIR; train@ and search@ with latest or DIR, train@hub.",
         ),
     ],
     settings: Settings = None,
     data: Data = Path("data"),
     render: Annotated[bool, typer.Option("--render", help="Show or film what the agent does (enjoy, dev).")] = False,
     episodes: Annotated[int, typer.Option("--episodes", help="How many episodes to enjoy.")] = 4,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="What runs a search: population (JAX environments) or ray.")
+    ] = None,
+    address: Annotated[str | None, typer.Option("--address", help="A Ray cluster for a search.")] = None,
+    push: Annotated[bool, typer.Option("--push", help="Send the run to the hub as it goes.")] = False,
+    hub: Annotated[str | None, typer.Option("--hub", help="The hub for --push and train@hub.")] = None,
 ) -> None:
     """Train, resume or replay a spec: `rewardlab run ppo_cartpole`."""
     from rewardlab.cli import run as command
 
-    command.run(what, settings or [], data, render, episodes)
+    command.run(what, settings or [], data, render, episodes, engine, address, push, hub)
 
 
 def verify(
@@ -116,42 +122,8 @@ def spec_list(json: Annotated[bool, typer.Option("--json", help="JSON alone on s
     print(dumps([{"file": f, "name": n} for f, n in found]) if json else "\n".join(f"{n:24} {f}" for f, n in found))
 
 
-bench_app = typer.Typer(help="The benchmark board.", no_args_is_help=True)
-
-
-@bench_app.command("table")
-def bench_table(
-    runs: Annotated[Path, typer.Argument(help="The folder that holds the run folders.")] = Path("benchmarks/runs"),
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the table is written.")] = Path(
-        "docs/BENCHMARKS.md"
-    ),
-) -> None:
-    """Write the benchmark table from run folders; every number is computed from their tables."""
-    from rewardlab.boards import benchmark
-    from rewardlab.experiment.record import write_text_atomic
-
-    results = benchmark.collect(runs)
-    write_text_atomic(output, benchmark.render(results, runs))
-    say(f"{len(results)} rows: {output}")
-
-
-@bench_app.command("keep")
-def bench_keep(
-    folders: Annotated[list[Path], typer.Argument(help="Finished run folders.")],
-    runs: Annotated[Path, typer.Option("--runs", help="Where the small part of each is kept.")] = Path(
-        "benchmarks/runs"
-    ),
-) -> None:
-    """Copy what a table needs of finished runs (spec, tables, timings, metrics, graphs as PNG), without the weights."""
-    from rewardlab.boards import benchmark
-
-    for folder in folders:
-        say(f"kept: {benchmark.keep(folder, runs)}")
-
-
 def mount(app: typer.Typer) -> None:
     """The lab's commands at the front door."""
     app.command("run")(run)
     app.command("verify")(verify)
     app.add_typer(spec_app, name="spec")
-    app.add_typer(bench_app, name="bench")

@@ -13,6 +13,8 @@ from typing import Any
 
 from loguru import logger
 
+from rewardlab.cli.follow import pushed
+from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.progress import Progress
 from rewardlab.experiment import dev, device
 from rewardlab.experiment.metrics import trial_line
@@ -56,41 +58,85 @@ def split(what: Sequence[str]) -> tuple[list[str], str]:
     return words, "train"
 
 
-def run(what: Sequence[str], settings: Sequence[str], data: Path, render: bool, episodes: int) -> None:
+def run(
+    what: Sequence[str],
+    settings: Sequence[str],
+    data: Path,
+    render: bool,
+    episodes: int,
+    engine: str | None = None,
+    address: str | None = None,
+    push: bool = False,
+    hub: str | None = None,
+) -> None:
     """Run a spec in a mode."""
     words, mode = split(what)
     kind, _, where = mode.partition("@")
-    if kind == "search":
-        raise SpecError("search is not built yet; train is")
+    if kind != "search" and (engine or address):
+        raise SpecError("--engine and --address belong to the mode search")
     device.prepare(cache_folder())
     if kind == "enjoy":
         logger.remove()
         for line in enjoy(where or data, words[-1], render, episodes):
             print(line, flush=True)
         return
-    if kind == "train" and where:
+    sent_to = hub_url(hub) if push else None
+    if where == "hub":
+        where = str(fetch_unfinished(words[-1], hub, data) or "")
+    if kind in ("train", "search") and where:
         folder = RunFolder.latest(words[-1], data) if where == "latest" else RunFolder.open(where)
         if settings:
             raise SpecError("a resumed run keeps its spec: leave out -s, or start a new run")
-        train(from_dict(folder.read_spec(), folder.spec_name), folder, resume=True)
+        if kind == "search":
+            from rewardlab.cli import search
+
+            search.resume(load(folder.spec_path, folder.spec_name), folder, address, sent_to)
+            return
+        train(from_dict(folder.read_spec(), folder.spec_name), folder, resume=True, hub=sent_to)
         return
     spec = load(words[0], words[1] if len(words) > 1 else None, settings=settings)
     for note in spec.notes:
         print(f"note: {note}", file=sys.stderr)
+    if kind == "search":
+        from rewardlab.cli import search
+
+        search.search(spec, data, engine, address, sent_to)
+        return
     if kind == "dev":
         spec = dev.shorten(spec)
     trial = Trial.create(spec)  # a spec that cannot run leaves no folder behind
     folder = RunFolder.create(spec.name, data)
     folder.write_specs(dump(spec), provenance(spec.meta.seed))
-    train(spec, folder, trial=trial, check=kind == "dev")
+    train(spec, folder, trial=trial, check=kind == "dev", hub=sent_to)
     if kind == "dev" and render:
         for line in enjoy(folder.path, spec.name, True, 1):
             print(line, flush=True)
 
 
-def train(spec: Spec, folder: RunFolder, trial: Trial | None = None, resume: bool = False, check: bool = False) -> None:
+def fetch_unfinished(spec_name: str, hub: str | None, data: Path) -> Path | None:
+    """The newest run of a spec that the hub holds and that is not finished; here it is, if it is here already."""
+    from rewardlab.hub.transfer import matching, pull
+
+    store = open_hub(hub)
+    for name in sorted(matching(store, f"{spec_name}_20*"), reverse=True):
+        if (data / name).exists():
+            path = data / name
+        else:
+            path = pull(store, name, data, lambda text: print(text, file=sys.stderr))
+        return None if RunFolder.open(path).trial_metrics_path.exists() else path
+    return None
+
+
+def train(
+    spec: Spec,
+    folder: RunFolder,
+    trial: Trial | None = None,
+    resume: bool = False,
+    check: bool = False,
+    hub: str | None = None,
+) -> None:
     """Train to the end, or to the first Ctrl-C."""
-    with folder.lock(), log_to(folder):
+    with folder.lock(), pushed(folder.path, hub), log_to(folder):
         if trial is None:
             trial = Trial.restore(spec, folder)
         logger.info(f"SLM-Lab: Running {spec.name} in {folder.path}/")
@@ -119,7 +165,9 @@ def train(spec: Spec, folder: RunFolder, trial: Trial | None = None, resume: boo
             logger.info(f"Session {s} done")
         logger.info(trial_line(result))
         logger.info(f"Trial {folder.trial} done")
-        draw_apart(folder.path)
+        drawing = draw_apart(folder.path)
+        if hub is not None:
+            drawing.wait()  # the graphs are to be pushed as well
 
 
 @contextmanager

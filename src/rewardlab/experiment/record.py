@@ -52,7 +52,7 @@ __all__ = [
 Mode = Literal["train", "eval"]
 
 _FOLDERS = ("info", "graph", "model", "log")
-_SPEC_FILE = re.compile(r"(?P<spec>.+?)(?:_t(?P<trial>\d+))?_spec\.yaml")
+_SPEC_FILE = re.compile(r"(?P<spec>.+?)(?:_t(?P<trial>\d+))?_spec\.(?:yaml|json)")  # SLM-Lab wrote JSON for long
 _STAMP = r"(?P<stamp>\d{4}_\d{2}_\d{2}_\d{6})(?:_(?P<again>\d+))?"
 
 
@@ -103,7 +103,7 @@ class RunFolder:
         except OSError as error:
             raise record_error(path, error, "read") from error
         if not matches:
-            raise RecordError(f"{path} is not a run folder: it holds no *_spec.yaml.")
+            raise RecordError(f"{path} is not a run folder: it holds no spec file, *_spec.yaml.")
         return cls(path, min((match["spec"] for match in matches), key=len), trial or 0)
 
     @classmethod
@@ -128,12 +128,12 @@ class RunFolder:
     @property
     def spec_path(self) -> Path:
         """The spec as it was asked for."""
-        return self.path / f"{self.spec_name}_spec.yaml"
+        return _spec_path(self.path, self.spec_name)
 
     @property
     def trial_spec_path(self) -> Path:
         """The spec of this trial with its provenance."""
-        return self.path / f"{self.stem}_spec.yaml"
+        return _spec_path(self.path, self.stem)
 
     @property
     def trial_metrics_path(self) -> Path:
@@ -223,9 +223,17 @@ class RunFolder:
             content, _ = parse(read_text(path), path)
         except SpecError as error:
             raise RecordError(f"{path} is damaged: {error}") from error
+        if {"agent", "env"} <= content.keys():  # SLM-Lab saves a spec without its name, with lists of one
+            return {self.spec_name: {k: v[0] if isinstance(v, list) and v else v for k, v in content.items()}}
         if not isinstance(content.get(self.spec_name), dict):
             raise RecordError(f"{path} is damaged: it does not hold the spec {self.spec_name}.")
         return content
+
+
+def _spec_path(folder: Path, stem: str) -> Path:
+    """The YAML file of a spec, or the JSON file where SLM-Lab left one."""
+    yaml, json_file = folder / f"{stem}_spec.yaml", folder / f"{stem}_spec.json"
+    return json_file if json_file.exists() and not yaml.exists() else yaml
 
 
 def _parse(line: str) -> dict[str, Any] | None:

@@ -166,20 +166,30 @@ class Session:
 
 
 class ScanLoop:
-    """Drives environments that live in JAX: many segments in one compiled program."""
+    """Drives environments that live in JAX: many segments in one compiled program. In a `population` each session has
+    an algorithm of its own: one with a leading axis on its numbers."""
 
     capacity = 64  # segments whose output one call can hold
 
-    def __init__(self, spec: Spec, algorithm: Algorithm, env: VectorEnv, sessions: int | None = None) -> None:
-        self.algorithm, self.env = algorithm, env
+    def __init__(
+        self,
+        spec: Spec,
+        algorithm: Algorithm,
+        env: VectorEnv,
+        sessions: int | None = None,
+        population: Algorithm | None = None,
+    ) -> None:
+        self.algorithm, self.env = population or algorithm, env
         self.session = Session(spec, algorithm)
         self.plan = self.session.plan
         self.memory_start = 0
         self.mesh = session_mesh(sessions or spec.meta.max_session)
         one, each, second = P(), P("sessions"), P(None, "sessions")
-        start = jax.vmap(self._start_one, in_axes=(None, 0))
-        self._start = jax.jit(self._spread(start, (one, each), each))
-        advance = self._spread(self._many_segments, (one, each, one, one, one), (each, second))
+        self._own = None if population is None else 0  # the axis on which the algorithm differs by session
+        learner = one if population is None else each
+        start = jax.vmap(self._start_one, in_axes=(self._own, 0))
+        self._start = jax.jit(self._spread(start, (learner, each), each))
+        advance = self._spread(self._many_segments, (learner, each, one, one, one), (each, second))
         self._advance = jax.jit(advance, donate_argnums=1)
 
     def _spread(self, function: Callable[..., Any], given: Any, result: Any) -> Callable[..., Any]:
@@ -243,7 +253,7 @@ class ScanLoop:
     def _segment(
         self, algorithm: Algorithm, runner: Runner, segment: Array, memory_start: Array
     ) -> tuple[Runner, Seen]:
-        each_session = jax.vmap(self._iteration, in_axes=(None, 0, None, None))
+        each_session = jax.vmap(self._iteration, in_axes=(self._own, 0, None, None))
 
         def one(runner: Runner, i: Array) -> tuple[Runner, Seen]:
             return each_session(algorithm, runner, segment * self.plan.iterations + i, memory_start)
@@ -253,7 +263,7 @@ class ScanLoop:
         by_session = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1).reshape(sessions, -1), seen[:2])
         metrics = {name: jnp.nanmean(x, 0) for name, x in seen.metrics.items()}
         metrics["opt_step"] = seen.metrics["opt_step"][-1]
-        remember = jax.vmap(self.session.remember_best, in_axes=(None, 0, None))
+        remember = jax.vmap(self.session.remember_best, in_axes=(self._own, 0, None))
         return remember(algorithm, runner, segment), Seen(by_session[0], by_session[1], metrics)
 
     def _many_segments(

@@ -20,7 +20,7 @@ from rewardlab.experiment import metrics
 from rewardlab.experiment.evaluate import Evaluator
 from rewardlab.experiment.host import HostLoop
 from rewardlab.experiment.record import RunFolder, SessionTable, load_tree, read_meta, save_tree, write_json
-from rewardlab.experiment.session import Runner, ScanLoop, Seen
+from rewardlab.experiment.session import Plan, Runner, ScanLoop, Seen
 from rewardlab.spec import Spec
 
 CHUNK_SECONDS = 0.5  # how long the program runs between two looks at the clock
@@ -92,14 +92,14 @@ class Trial:
         """Whether nothing is left to run."""
         return self.segment >= self.loop.plan.segments
 
-    def march(self) -> Iterator[Chunk]:
-        """Run to the end, chunk by chunk. Chunks end where an evaluation is due; how long they are otherwise changes
-        nothing but how often somebody may look."""
-        count = 1
-        while not self.done:
+    def march(self, goal: int | None = None) -> Iterator[Chunk]:
+        """Run to the end, or to the segment `goal`, chunk by chunk. Chunks end where an evaluation is due; how long
+        they are otherwise changes nothing but how often somebody may look."""
+        count, goal = 1, self.loop.plan.segments if goal is None else goal
+        while self.segment < goal:
             first, begun = self.segment, time.perf_counter()
-            stop = self.next_evaluation() if self.spec.meta.rigorous_eval else self.loop.plan.segments
-            count = max(1, min(count, stop - first, self.loop.plan.segments - first, ScanLoop.capacity))
+            stop = self.next_evaluation() if self.spec.meta.rigorous_eval else goal
+            count = max(1, min(count, stop - first, goal - first, ScanLoop.capacity))
             self.runner, seen = self.loop.advance(self.runner, first, count)
             self.segment += count
             seconds = time.perf_counter() - begun
@@ -130,9 +130,8 @@ def forget_replay(runner: Runner) -> Runner:
     return runner._replace(agent=runner.agent._replace(memory=None))
 
 
-def rows_of(trial: Trial, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]:
+def rows_of(plan: Plan, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]:
     """The log checkpoints in a chunk, per session, as columns."""
-    plan = trial.loop.plan
     steps = plan.rows(chunk.first, chunk.segments)
     segment = steps // (plan.iterations * plan.horizon)
     t = chunk.first * plan.iterations * plan.horizon + steps + 1
@@ -154,22 +153,27 @@ def rows_of(trial: Trial, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]
     return made
 
 
+def not_finite(seen: Seen) -> dict[int, tuple[str, float, int]]:
+    """The sessions in which a loss or gradient is not a number: which, what it is instead, in which segment first."""
+    learned = np.asarray(seen.metrics["opt_step"]) > 0
+    found: dict[int, tuple[str, float, int]] = {}
+    for name in ("loss", "grad_norm"):
+        values = seen.metrics.get(name)
+        if values is not None:
+            for session, segment in np.argwhere(learned & ~np.isfinite(values)):
+                found.setdefault(int(session), (name, float(values[session, segment]), int(segment)))
+    return found
+
+
 def check_finite(trial: Trial, chunk: Chunk) -> None:
     """A loss that is not a number is an error, not a row in a table."""
-    learned = np.asarray(chunk.seen.metrics["opt_step"]) > 0
-    for name in ("loss", "grad_norm"):
-        values = chunk.seen.metrics.get(name)
-        if values is None:
-            continue
-        bad = np.argwhere(learned & ~np.isfinite(values))
-        if len(bad):
-            session, segment = bad[0]
-            frame = (chunk.first + int(segment) + 1) * trial.loop.plan.frames
-            raise TrainingError(
-                f"session {session}: {name} is {values[session, segment]} at frame {frame}; the run stops here. "
-                f"Lower the learning rate (-s agent.net.optim_spec.lr=…) or clip the gradient "
-                f"(-s agent.net.clip_grad_val=0.5)."
-            )
+    for session, (name, value, segment) in not_finite(chunk.seen).items():
+        frame = (chunk.first + segment + 1) * trial.loop.plan.frames
+        raise TrainingError(
+            f"session {session}: {name} is {value} at frame {frame}; the run stops here. "
+            f"Lower the learning rate (-s agent.net.optim_spec.lr=…) or clip the gradient "
+            f"(-s agent.net.clip_grad_val=0.5)."
+        )
 
 
 @dataclass
@@ -207,7 +211,7 @@ class Recorder:
         """Note a chunk."""
         check_finite(self.trial, chunk)
         every = self.trial.spec.meta.eval_frequency
-        for s, columns in enumerate(rows_of(self.trial, chunk)):
+        for s, columns in enumerate(rows_of(self.trial.loop.plan, chunk)):
             table = self.train[s]
             history = np.concatenate([table.columns.get("total_reward", np.zeros(0)), columns["total_reward"]])
             columns["total_reward_ma"] = metrics.moving_average(history)[len(table) :].astype(np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -56,7 +57,7 @@ class Optimizer(eqx.Module):
         end = float(max_frame if schedule is None or schedule.frame is None else schedule.frame)
         floor = 0.0 if schedule is None else schedule.end_factor
         name = None if schedule is None else schedule.name
-        return cls(optim.lr, net.clip_grad_val, end, floor, optim, name)
+        return cls(optim.lr, net.clip_grad_val, end, floor, dataclasses.replace(optim, lr=0.0), name)
 
     def learning_rate(self, frame: Array) -> Float[Array, ""]:
         """The learning rate at a frame."""

@@ -73,14 +73,14 @@ def draw_trial(folder: Path | RunFolder) -> list[Path]:
     drawn = []
     for smooth, name in ((False, "mean_returns_vs_frames"), (True, "mean_returns_ma_vs_frames")):
         curves = _gather(run, sessions, smooth)
-        png, html = (run.graph_path(f"trial_graph_{name}.{kind}") for kind in ("png", "html"))
-        write_bytes_atomic(png, _png(_draw_returns(curves)))
-        write_text_atomic(html, _html(curves, f"{run.stem}_{name}"))
-        drawn += [png, html]
+        image, page = (run.graph_path(f"trial_graph_{name}.{kind}") for kind in ("png", "html"))
+        write_bytes_atomic(image, png(_draw_returns(curves)))
+        write_text_atomic(page, _html(curves, f"{run.stem}_{name}"))
+        drawn += [image, page]
     panels = _panel_names(sessions)
     if panels:
         path = run.graph_path("session_graphs.png")
-        write_bytes_atomic(path, _png(_draw_panels(_heading(run), sessions, panels)))
+        write_bytes_atomic(path, png(_draw_panels(_heading(run), sessions, panels)))
         drawn.append(path)
     return drawn
 
@@ -114,7 +114,7 @@ def compact(value: float, _position: int | None = None) -> str:
     return f"{value:g}"
 
 
-def _style(axes: Axes) -> None:
+def style(axes: Axes) -> None:
     """Only what helps to read a number: horizontal lines, two spines, few ticks."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(QUIET)
@@ -128,7 +128,7 @@ def _style(axes: Axes) -> None:
 def _draw_returns(curves: Curves) -> Figure:
     figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained", facecolor="white")
     axes = figure.add_subplot()
-    _style(axes)
+    style(axes)
     several = len(curves.returns) > 1
     mean, deviation = curves.mean, curves.deviation
     for row, series in enumerate(curves.returns if several else ()):
@@ -176,7 +176,7 @@ def _draw_panels(heading: str, sessions: dict[int, dict[str, Any]], names: list[
     figure = Figure(figsize=(3.4 * across, 2.3 * down + 0.7), dpi=130, layout="constrained", facecolor="white")
     grid = figure.subplots(down, across, squeeze=False, sharex=True)
     for axes, name in zip(grid.flat, names, strict=False):
-        _style(axes)
+        style(axes)
         axes.set_title(name.replace("_", " "), loc="left", color=INK, fontsize=10)
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.yaxis.set_major_locator(MaxNLocator(4))
@@ -209,7 +209,8 @@ def _draw_noisy(axes: Axes, frames: NDArray[Any], values: NDArray[Any], color: s
     axes.plot(frames, finite, color=color, linewidth=1.2, alpha=0.9, label=label)
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """A figure as the bytes of a PNG, the same for the same figure."""
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
     return buffer.getvalue()
@@ -222,7 +223,7 @@ def _html(curves: Curves, identity: str) -> str:
     mean, deviation = curves.mean[rows], curves.deviation[rows]
     traces = []
     if len(curves.returns) > 1:
-        low, high = _numbers(mean - deviation), _numbers(mean + deviation)
+        low, high = numbers(mean - deviation), numbers(mean + deviation)
         edge: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
         traces += [go.Scatter(x=frames, y=low, legendgroup="band", **edge)]
         edge = {**edge, "fill": "tonexty", "fillcolor": "rgba(0,114,178,0.16)", "showlegend": True}
@@ -230,10 +231,10 @@ def _html(curves: Curves, identity: str) -> str:
         for session, series in enumerate(curves.returns):
             line = {"color": "rgba(0,114,178,0.4)", "width": 1}
             traces += [
-                go.Scatter(x=frames, y=_numbers(series[rows]), mode="lines", name=f"session {session}", line=line)
+                go.Scatter(x=frames, y=numbers(series[rows]), mode="lines", name=f"session {session}", line=line)
             ]
     mode = "lines" if len(frames) > 1 else "markers"
-    traces += [go.Scatter(x=frames, y=_numbers(mean), mode=mode, name="mean", line={"color": BLUE, "width": 3})]
+    traces += [go.Scatter(x=frames, y=numbers(mean), mode=mode, name="mean", line={"color": BLUE, "width": 3})]
     figure = go.Figure(traces)
     figure.update_layout(
         template="simple_white",
@@ -246,7 +247,8 @@ def _html(curves: Curves, identity: str) -> str:
     return str(figure.to_html(include_plotlyjs="directory", div_id=identity, config={"displaylogo": False}))
 
 
-def _numbers(series: Series) -> list[float | None]:
+def numbers(series: Series) -> list[float | None]:
+    """A series as JSON takes it."""
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in series]
 
 

@@ -142,6 +142,14 @@ def _meta(spec: t.MetaSpec, where: str) -> None:
     at_least(spec, where, max_session=1, max_trial=1, log_frequency=1, eval_frequency=1, rigorous_eval=0, seed=0)
 
 
+def _scheduler(spec: t.SchedulerSpec, where: str) -> None:
+    at_least(spec, where, grace_period=1, reduction_factor=2)
+
+
+def _resources(spec: t.ResourcesSpec, where: str) -> None:
+    at_least(spec, where, cpu=0, gpu=0)
+
+
 def check_together(spec: t.Spec) -> None:
     """Rules that look at more than one section."""
     log, envs = spec.meta.log_frequency, spec.env.num_envs
@@ -158,4 +166,6 @@ RULES: dict[type, Callable[[Any, str], None]] = {
     t.AgentSpec: _agent,
     t.EnvSpec: _env,
     t.MetaSpec: _meta,
+    t.SchedulerSpec: _scheduler,
+    t.ResourcesSpec: _resources,
 }

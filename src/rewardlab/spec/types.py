@@ -139,6 +139,23 @@ class EnvSpec:
 
 
 @dataclass(frozen=True)
+class SchedulerSpec:
+    """Successive halving in a search: the first look at `grace_period` frames, then one trial in `reduction_factor`
+    goes on to `reduction_factor` times as many."""
+
+    grace_period: int = 10_000
+    reduction_factor: int = 3
+
+
+@dataclass(frozen=True)
+class ResourcesSpec:
+    """What one trial of a search takes on a Ray cluster."""
+
+    cpu: float = 1.0
+    gpu: float = 0.0
+
+
+@dataclass(frozen=True)
 class MetaSpec:
     """How it is run: sessions, trials, logging, evaluation, search, seed."""
 
@@ -147,8 +164,8 @@ class MetaSpec:
     log_frequency: int = 500
     eval_frequency: int = 10_000
     rigorous_eval: int = 0
-    search_resources: Mapping[str, Any] | None = None
-    search_scheduler: Mapping[str, Any] | None = None
+    search_resources: ResourcesSpec | None = None
+    search_scheduler: SchedulerSpec | None = None
     seed: int = 0
     checkpoint_seconds: float = 30.0
     save_replay: bool = True

@@ -1,0 +1,235 @@
+"""The population engine: all trials of a rung are one program, halved on the device.
+
+Trials whose specs differ in numbers alone share a program: its algorithm has a leading axis, one entry per session of
+each trial. Trials that differ in a size or a name (widths, an optimiser) form a group with a program of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rewardlab import algos
+from rewardlab.algos.base import Algorithm
+from rewardlab.envs.make import make, spaces
+from rewardlab.envs.wrappers import VectorEnv
+from rewardlab.experiment.record import load_tree, read_meta, save_tree
+from rewardlab.experiment.search.rungs import promoted, rungs
+from rewardlab.experiment.search.study import Study
+from rewardlab.experiment.session import Runner, ScanLoop, Session
+from rewardlab.experiment.trial import CHUNK_SECONDS, Chunk, not_finite, rows_of, session_keys
+from rewardlab.spec import Spec, SpecError
+
+Stopped = Callable[[], bool]  # asked between two chunks
+
+
+class SearchError(RuntimeError):
+    """A search that cannot go on."""
+
+
+@dataclass
+class Group:
+    """Trials that are one program, and the state of their sessions: a lane each."""
+
+    specs: dict[int, Spec]
+    algorithms: dict[int, Algorithm]
+    env: VectorEnv
+    segment: int = 0
+    loop: ScanLoop | None = None
+    runner: Runner | None = None
+
+    @property
+    def trials(self) -> list[int]:
+        """Those that still run."""
+        return list(self.specs)
+
+    @property
+    def first(self) -> Spec:
+        """A spec that stands for what all have in common."""
+        return next(iter(self.specs.values()))
+
+    @property
+    def sessions(self) -> int:
+        """Of each trial."""
+        return self.first.meta.max_session
+
+    def lanes(self) -> list[tuple[int, int]]:
+        """Trial and session of each lane; the last ones may repeat the first, so that all devices have as many."""
+        own = [(trial, session) for trial in self.specs for session in range(self.sessions)]
+        devices = len(jax.local_devices())
+        missing = -len(own) % devices if len(own) > 1 else 0
+        return own + [own[i % len(own)] for i in range(missing)]
+
+    def build(self) -> ScanLoop:
+        """The program of the trials that still run."""
+        lanes = self.lanes()
+        population = jax.tree.map(lambda *xs: jnp.stack(xs), *(self.algorithms[trial] for trial, _ in lanes))
+        self.loop = ScanLoop(self.first, self.algorithms[lanes[0][0]], self.env, len(lanes), population)
+        return self.loop
+
+    def start(self) -> None:
+        """All sessions at their beginning, each with the randomness that `train` would give it."""
+        keys = session_keys(self.first)
+        self.runner = self.build().start(keys[np.array([session for _, session in self.lanes()])])
+
+    def keep(self, trials: Sequence[int]) -> None:
+        """Go on with some of the trials: their lanes are gathered on the device."""
+        before = self.lanes()
+        self.specs = {trial: self.specs[trial] for trial in trials}
+        if not trials:
+            self.runner = self.loop = None
+            return
+        index = jnp.array([before.index(lane) for lane in self.lanes()])
+        gathered = jax.tree.map(lambda x: jnp.take(x, index, axis=0), jax.device_put(self.runner, jax.devices()[0]))
+        self.runner = self.build().place(gathered)
+
+
+def groups_of(study: Study, trials: Sequence[int]) -> list[Group]:
+    """The trials by what their programs have in common; one that cannot run has crashed, and says why."""
+    found: dict[Any, Group] = {}
+    for trial in trials:
+        try:
+            spec = study.trial_spec(trial)
+            env = make(spec.env, 1, spec.meta.seed)
+            if not isinstance(env, VectorEnv):
+                raise SearchError(f"{spec.env.name} lives outside JAX, where trials are no population: --engine ray")
+            algorithm = algos.make(spec, *spaces(env))
+        except SpecError as error:
+            study.end(trial, "crashed", str(error))
+            continue
+        numbers, rest = eqx.partition(algorithm, eqx.is_array)
+        shapes = [(x.shape, str(x.dtype)) for x in jax.tree.leaves(numbers)]
+        gamma = Session(spec, algorithm).lens.gamma if spec.env.normalize_reward else None
+        key = repr((jax.tree.structure(numbers), rest, shapes, gamma, spec.env, spec.meta))
+        group = found.setdefault(key, Group({}, {}, env))
+        group.specs[trial], group.algorithms[trial] = spec, algorithm
+    return list(found.values())
+
+
+class Population:
+    """A search by successive halving, all trials of a rung side by side."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.path: Path = study.folder.path / "model" / f"{study.folder.spec_name}_search_ckpt-last.safetensors"
+        self.saved = time.perf_counter()
+        left = [t for t, o in study.outcomes.items() if o.status in ("waiting", "running")]
+        self.groups = groups_of(study, left)
+        if self.path.exists():
+            self._restore()
+        else:
+            for group in self.groups:
+                group.start()
+
+    def run(self, stopped: Stopped) -> Iterator[str]:
+        """To the end, or until asked to stop; yields lines on how it goes. The study is saved in both cases."""
+        spec = self.study.spec
+        scheduler = spec.meta.search_scheduler
+        for rung in [*rungs(scheduler, spec.env.max_frame), spec.env.max_frame]:
+            for group in self.groups:
+                for chunk in self._march(group, rung):
+                    yield self._take(group, chunk)
+                    if stopped():
+                        self.save()
+                        return
+            yield self._compare(rung, rung == spec.env.max_frame)
+            self.save()
+        self.study.finish()
+        self.path.unlink(missing_ok=True)
+
+    def _march(self, group: Group, rung: int) -> Iterator[Chunk]:
+        """One group up to a rung, chunk by chunk."""
+        count = 1
+        while group.loop is not None and group.runner is not None:
+            goal = -(-min(rung, group.first.env.max_frame) // group.loop.plan.frames)
+            if group.segment >= goal:
+                return
+            first, begun = group.segment, time.perf_counter()
+            count = max(1, min(count, goal - first, ScanLoop.capacity))
+            group.runner, seen = group.loop.advance(group.runner, first, count)
+            group.segment += count
+            seconds = time.perf_counter() - begun
+            yield Chunk(first, count, seen, seconds)
+            count = min(2 * count, max(1, int(count * CHUNK_SECONDS / max(seconds, 1e-6))))
+
+    def _take(self, group: Group, chunk: Chunk) -> str:
+        """Note what the lanes saw; a trial in which something is not a number has crashed, the others go on."""
+        assert group.loop is not None
+        lanes = group.lanes()
+        wrong = not_finite(chunk.seen)
+        columns = rows_of(group.loop.plan, chunk)
+        by_trial: dict[int, list[Any]] = {}
+        for lane in range(len(group.trials) * group.sessions):
+            by_trial.setdefault(lanes[lane][0], []).append(columns[lane])
+        for trial, sessions in by_trial.items():
+            if self.study.outcomes[trial].status != "crashed":
+                self.study.note(trial, sessions)
+        for lane, (name, value, segment) in sorted(wrong.items()):
+            trial, session = lanes[lane]
+            if self.study.outcomes[trial].status != "crashed":
+                frame = (chunk.first + segment + 1) * group.loop.plan.frames
+                self.study.end(trial, "crashed", f"session {session}: {name} is {value} at frame {frame}")
+        if time.perf_counter() - self.saved > self.study.spec.meta.checkpoint_seconds:
+            self.save()
+        frame = min(group.segment * group.loop.plan.frames, group.first.env.max_frame)
+        return f"{len(group.trials)} trials at frame {frame}"
+
+    def _compare(self, rung: int, last: bool) -> str:
+        """Which trials go on from a rung: of all that still run, whatever their group."""
+        study = self.study
+        running = [trial for group in self.groups for trial in group.trials]
+        alive = {t: study.score(t) for t in running if study.outcomes[t].status != "crashed"}
+        factor = study.spec.meta.search_scheduler.reduction_factor if study.spec.meta.search_scheduler else 1
+        if last:
+            ended = [t for t in alive if study.outcomes[t].status != "stopped"]
+            for trial in ended:
+                study.end(trial, "finished")
+            kept: list[int] = []
+        else:
+            kept = promoted(alive, factor) if alive else []
+            for trial in alive:
+                if trial not in kept:
+                    study.end(trial, "stopped")
+        for group in self.groups:
+            group.keep([trial for trial in group.trials if trial in kept])
+        self.groups = [group for group in self.groups if group.trials]
+        best = max(alive.values(), default=float("nan"), key=lambda s: -np.inf if np.isnan(s) else s)
+        goes = "done" if last else f"{len(kept)} of {len(running)} trials go on"
+        return f"frame {rung}: {goes}, best total_reward_ma {best:.2f}"
+
+    def save(self) -> None:
+        """Tables, then one checkpoint of all groups with the outcomes that belong to it, then the readable state."""
+        self.study.save()
+        tree = {f"group{i}": group.runner for i, group in enumerate(self.groups)}
+        outcomes = {str(t): vars(o) for t, o in self.study.outcomes.items()}
+        groups = [{"trials": group.trials, "segment": group.segment} for group in self.groups]
+        save_tree(self.path, tree, {"state": json.dumps({"groups": groups, "outcomes": outcomes})})
+        self.saved = time.perf_counter()
+
+    def _restore(self) -> None:
+        """Every group as the checkpoint left it."""
+        state = json.loads(str(read_meta(self.path)["state"]))
+        for trial, outcome in state["outcomes"].items():
+            self.study.outcomes[int(trial)] = type(self.study.outcomes[int(trial)])(**outcome)
+        groups = []
+        for told in state["groups"]:
+            (group,) = groups_of(self.study, told["trials"])
+            group.start()  # a template of the right shapes
+            group.segment = told["segment"]
+            groups.append(group)
+        tree, _ = load_tree(self.path, {f"group{i}": group.runner for i, group in enumerate(groups)})
+        for i, group in enumerate(groups):
+            assert group.loop is not None
+            group.runner = group.loop.place(tree[f"group{i}"])
+        for trial, outcome in self.study.outcomes.items():
+            self.study.trim(trial, outcome.frame)
+        self.groups = groups

@@ -1,0 +1,1 @@
+"""Sharing runs: list, pull and push on one URL (file://, s3://, hf://)."""

@@ -1,0 +1,1 @@
+"""Runs on other machines: one small contract, and who fulfils it (local, ssh, ray, dstack)."""
