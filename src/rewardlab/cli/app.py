@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from rewardlab.cli import cogs, lab
+from rewardlab.cli import bench, cogs, hub, lab, plot, remote
 
 app = typer.Typer(
     name="rewardlab",
@@ -18,6 +18,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 lab.mount(app)
+bench.mount(app)
+plot.mount(app)
+hub.mount(app)
+remote.mount(app)
 cogs.mount(app)
 
 
