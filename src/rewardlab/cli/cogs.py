@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from rewardlab.cli import cogs_arena
+
 app = typer.Typer(help="CoGsGuard: play, script, evaluate and diagnose.", no_args_is_help=True)
 
 ARENA, MACHINA = "cogsguard_arena.basic", "cogsguard_machina_1.basic"
@@ -392,4 +394,5 @@ def bench(
 
 def mount(front: typer.Typer) -> None:
     """The room at the front door."""
+    cogs_arena.mount(app)
     front.add_typer(app, name="cogs")

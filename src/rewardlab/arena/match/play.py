@@ -17,6 +17,7 @@ from rewardlab.arena.errors import ArenaError
 from rewardlab.arena.match.bundles import CODE, Looked, look, own_class, unpack
 from rewardlab.arena.match.strangers import StrangersPolicy
 from rewardlab.arena.sandbox import Limits
+from rewardlab.arena.season import Season
 from rewardlab.arena.store.seasons import Outcome
 from rewardlab.cogs.errors import CogsError
 from rewardlab.cogs.evaluate import episode
@@ -25,7 +26,9 @@ from rewardlab.cogs.evaluate.seats import Seat, assign
 from rewardlab.cogs.evaluate.summary import policy_rewards
 from rewardlab.cogs.missions import Mission, make_mission, mission_of
 from rewardlab.cogs.policies.api import MultiAgentPolicy, PolicyEnvInterface
+from rewardlab.cogs.policies.make import make_policy
 from rewardlab.cogs.policies.simple import NoopPolicy
+from rewardlab.cogs.policies.spec import PolicyRequest
 from rewardlab.cogs.policies.vector import VectorMultiAgentPolicy
 
 Fetch = Callable[[str], Path]  # the zip of a bundle by its hash
@@ -41,6 +44,7 @@ class Table:
     unpacked: Path
     limits: Limits = field(default_factory=Limits)
     takes_code: bool = True
+    own_code: bool = False  # it is the player's own code on the player's own machine: no sandbox is needed
 
     def bundle(self, sha256: str) -> Looked:
         """A bundle by its hash, unpacked once."""
@@ -70,6 +74,19 @@ def _mission(text: str) -> Mission:
     mission = mission.with_variants(spec["variants"] or ())
     mission = mission if spec["teams"] else mission.with_cogs(spec["cogs"])
     return mission if spec["steps"] is None else mission.with_steps(spec["steps"])
+
+
+def check_season(season: Season) -> None:
+    """A season's mission must be there and have a seat for everybody; said before anybody plays it."""
+    for pool in season.pools.values():
+        spec = {"mission": season.mission, "cogs": season.cogs, "steps": season.steps, "teams": pool.kind == "teams"}
+        try:
+            mission = mission_from({**spec, "difficulty": season.difficulty, "variants": season.variants})
+            mission.map(season.seed)
+        except CogsError as error:
+            raise ArenaError(f"The season {season.name} cannot be played: {error}") from error
+        if mission.rules.num_agents != season.cogs:
+            raise ArenaError(f"The mission of {season.name} has {mission.rules.num_agents} cogs, not {season.cogs}.")
 
 
 def agents_of(spec: Mapping[str, Any], mission: Mission) -> list[list[int]]:
@@ -123,6 +140,8 @@ def seat_policy(looked: Looked, info: PolicyEnvInterface, table: Table, timeout:
     if looked.kind == CODE:
         if not table.takes_code:
             raise ArenaError("This worker plays no bundles with code: " + "; ".join(sandbox.problems()) + ".")
+        if table.own_code:
+            return make_policy(PolicyRequest(spec.class_path, spec, bundle=looked.bundle), info)
         return StrangersPolicy(info, looked.bundle.root, table.limits, timeout)
     cls = own_class(spec.class_path)
     assert cls is not None

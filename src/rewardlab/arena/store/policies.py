@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from rewardlab.arena.errors import ArenaError, missing
-from rewardlab.arena.store.accounts import Caller, note
+from rewardlab.arena.store.accounts import Caller, hash_of, note
 from rewardlab.arena.store.database import Database
 from rewardlab.arena.store.tables import Job, Upload, User, Version
 
@@ -35,8 +36,9 @@ class Policies:
     def __init__(self, database: Database, quotas: Quotas) -> None:
         self.database, self.quotas = database, quotas
 
-    def start_upload(self, caller: Caller) -> str:
-        """A place for a bundle's bytes, if the user may upload one more."""
+    def start_upload(self, caller: Caller) -> tuple[str, str]:
+        """(id, key) of a place for a bundle's bytes, if the user may upload one more."""
+        key = secrets.token_urlsafe(24)
         with self.database.write() as session:
             since = time.time() - DAY
             mine = select(func.count()).select_from(Upload).where(Upload.user_id == caller.user_id)
@@ -48,20 +50,20 @@ class Policies:
             count, size = session.execute(held.where(Version.user_id == caller.user_id)).one()
             if count >= self.quotas.versions or size >= self.quotas.bytes_all:
                 raise ArenaError(f"You hold {count} versions of {size} bytes in all: your quota is used up.", 429)
-            upload = Upload(user_id=caller.user_id)
+            upload = Upload(user_id=caller.user_id, key_hash=hash_of(key))
             session.add(upload)
             session.flush()
-            return upload.id
+            return upload.id, key
 
-    def upload_of(self, upload_id: str, caller: Caller) -> Upload:
-        """An upload of the caller's own; another's is not there."""
+    def expects(self, upload_id: str, key: str) -> None:
+        """Whether bytes may come here; an upload without its key is not there."""
         with self.database.read() as session:
-            return _own_upload(session, upload_id, caller)
+            _keyed(session, upload_id, key)
 
-    def receive(self, upload_id: str, caller: Caller, size: int, sha256: str) -> None:
+    def receive(self, upload_id: str, key: str, size: int, sha256: str) -> None:
         """The bytes of an upload are here."""
         with self.database.write() as session:
-            upload = _own_upload(session, upload_id, caller)
+            upload = _keyed(session, upload_id, key)
             if upload.version_id is not None:
                 raise ArenaError("This upload is complete already: start another.", 409)
             upload.size, upload.sha256 = size, sha256
@@ -153,6 +155,13 @@ def check_name(name: str) -> None:
     """A policy's name is plain: it stands in pages, commands and files."""
     if not NAME.fullmatch(name):
         raise ArenaError(f"The policy name {name[:80]!r} must be letters, digits, '.', '_' or '-', 64 at most.")
+
+
+def _keyed(session: Session, upload_id: str, key: str) -> Upload:
+    upload = session.get(Upload, upload_id)
+    if upload is None or not secrets.compare_digest(upload.key_hash, hash_of(key)):
+        raise missing("upload", upload_id)
+    return upload
 
 
 def _own_upload(session: Session, upload_id: str, caller: Caller) -> Upload:

@@ -91,6 +91,7 @@ class Upload(Base):
     id: Mapped[str] = _key()
     user_id: Mapped[str] = _to("users")
     created: Mapped[float] = _created()
+    key_hash: Mapped[str] = mapped_column(String(HASH))  # of the secret in the address that takes its bytes
     size: Mapped[int | None]
     sha256: Mapped[str | None] = mapped_column(String(HASH))
     version_id: Mapped[str | None] = mapped_column(ForeignKey("versions.id"))

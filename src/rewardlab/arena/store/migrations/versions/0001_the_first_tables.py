@@ -202,6 +202,7 @@ def upgrade() -> None:
         sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("user_id", sa.String(length=36), nullable=False),
         sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("key_hash", sa.String(length=64), nullable=False),
         sa.Column("size", sa.Integer(), nullable=True),
         sa.Column("sha256", sa.String(length=64), nullable=True),
         sa.Column("version_id", sa.String(length=36), nullable=True),

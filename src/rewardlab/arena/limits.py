@@ -1,0 +1,107 @@
+"""Nobody gets more than a share: token buckets per caller, and a bound on what is in work at once. Past it: 429."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_CALLERS = 50_000
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Requests per second of one caller, and how many at once; what is in work for all."""
+
+    reads: float = 50.0
+    reads_at_once: float = 200.0
+    writes: float = 5.0
+    writes_at_once: float = 50.0
+    logins: float = 0.2
+    logins_at_once: float = 10.0
+    in_work: int = 256
+
+
+@dataclass
+class Bucket:
+    """Fills at a rate up to its size; a request takes one out."""
+
+    rate: float
+    size: float
+    filled: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def take(self, caller: str, now: float) -> float:
+        """0, or the seconds to wait for the next."""
+        level, then = self.filled.pop(caller, (self.size, now))
+        level = min(self.size, level + (now - then) * self.rate)
+        if level < 1:
+            self.filled[caller] = (level, now)
+            return (1 - level) / self.rate
+        self.filled[caller] = (level - 1, now)
+        if len(self.filled) > MOST_CALLERS:
+            self.filled.popitem(last=False)
+        return 0.0
+
+
+class Limiter:
+    """The outermost layer of the app."""
+
+    def __init__(self, app: App, rates: Rates) -> None:
+        self.app, self.rates = app, rates
+        self.buckets = {
+            "read": Bucket(rates.reads, rates.reads_at_once),
+            "write": Bucket(rates.writes, rates.writes_at_once),
+            "login": Bucket(rates.logins, rates.logins_at_once),
+        }
+        self.in_work = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass, or answer 429 with the time to wait."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        wait = 1.0 if self.in_work >= self.rates.in_work else self._wait(scope)
+        if wait:
+            await _refuse(send, wait)
+            return
+        self.in_work += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.in_work -= 1
+
+    def _wait(self, scope: Scope) -> float:
+        path, method = scope["path"], scope["method"]
+        if path.startswith("/static/") or path.endswith("/health"):
+            return 0.0
+        kind = "read" if method in ("GET", "HEAD", "OPTIONS") else "write"
+        if kind == "write" and path in ("/login", "/device"):
+            kind = "login"
+        return self.buckets[kind].take(_caller(scope, kind), time.monotonic())
+
+
+def _caller(scope: Scope, kind: str) -> str:
+    """A token or else an address; guesses of passwords and codes always count by address."""
+    client = scope.get("client")
+    address = client[0] if client else ""
+    if kind == "login":
+        return address
+    for name, value in scope["headers"]:
+        if name in (b"x-auth-token", b"authorization"):
+            return f"{address} {value.decode('latin-1')[-16:]}"
+    return address
+
+
+async def _refuse(send: Send, wait: float) -> None:
+    seconds = str(max(1, round(wait + 0.5))).encode()
+    body = b'{"detail":"Too many requests: wait a moment."}'
+    headers = [(b"content-type", b"application/json"), (b"retry-after", seconds)]
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

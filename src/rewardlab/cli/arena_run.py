@@ -1,0 +1,142 @@
+"""What `rewardlab arena serve` and `worker`, and `rewardlab board`, do; imported when called."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rewardlab.arena.place import Place
+
+SOON = 1.0  # seconds before a worker that died is started again
+
+
+def place_of(root: Path, database: str | None = None, files: str | None = None) -> Place:
+    """The arena that is meant; credentials of a bucket come from where its clients look for them."""
+    from rewardlab.hub.store import Access
+
+    access = Access(endpoint=os.environ.get("AWS_ENDPOINT_URL"))
+    return Place(root, database or os.environ.get("REWARDLAB_ARENA_DATABASE"), files, access)
+
+
+def serve(place: Place, host: str, port: int, workers: int, data: Path, reads: float, writes: float) -> None:
+    """Set up what is not there, then serve until told to stop."""
+    from rewardlab.arena import sandbox
+    from rewardlab.arena.limits import Rates
+    from rewardlab.arena.server import Settings
+    from rewardlab.web.app import whole_app
+
+    token = place.set_up()
+    if token is not None:
+        _say(f"A new arena in {place.root}. The admin's token, shown this once: {token}")
+    if found := sandbox.problems():
+        _say(f"Bundles with code are refused here: {'; '.join(found)}.")
+    rates = Rates(reads=reads, reads_at_once=4 * reads, writes=writes, writes_at_once=10 * writes)
+    with _workers(place, workers):
+        _serve(whole_app(place, data, Settings(rates)), host, port)
+
+
+def board(data: Path, port: int) -> None:
+    """The same app over a folder of runs; an arena only where there is one."""
+    from rewardlab.web.app import whole_app
+
+    place = Place(data / "arena")
+    if place.exists():
+        place.database.migrate()
+    _serve(whole_app(place, data), "127.0.0.1", port)
+
+
+def _serve(app: Any, host: str, port: int) -> None:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Says where it is once it is there."""
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                there = self.servers[0].sockets[0].getsockname()[1]
+                _say(f"Serving at http://{host}:{there} (Ctrl-C ends)")
+
+    config = uvicorn.Config(app, host, port, log_level="warning", access_log=False, server_header=False)
+    server = Server(config)
+    server.run()
+    if not server.started:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _workers(place: Place, count: int) -> Iterator[None]:
+    """Worker processes that live as long as the server; one that dies is started again."""
+    words = [sys.executable, "-m", "rewardlab.cli.app", "arena", "worker", "--with-parent", "--root", str(place.root)]
+    words += ["--database", place.database_url] if place.database_url else []
+    words += ["--files", place.shelf_url] if place.shelf_url else []
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.is_set():
+            # it ends when its standard input does: however this process ends, no worker stays behind
+            with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as process:
+                while process.poll() is None and not over.wait(0.2):
+                    pass
+                if process.stdin is not None:
+                    process.stdin.close()
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            if not over.is_set():
+                _say(f"A worker ended with status {process.returncode}; another one starts.")
+                over.wait(SOON)
+
+    threads = [threading.Thread(target=keep) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def work(place: Place, lease: float, until_idle: bool, with_parent: bool) -> None:
+    """Work until told to stop; the match at hand is played to its end."""
+    from rewardlab.arena.worker import Worker, say_what_is_refused
+    from rewardlab.cli.cogs_run import prepare
+
+    prepare()
+    place.database.migrate()
+    worker = Worker(place, lease_seconds=lease)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: worker.stop())
+    if with_parent:
+        threading.Thread(target=_stop_with_parent, args=(worker,), daemon=True).start()
+    else:
+        say_what_is_refused()
+    done = worker.run(until_idle)
+    if not with_parent:
+        _say(f"{done} jobs done.")
+
+
+def _stop_with_parent(worker: Any) -> None:
+    sys.stdin.buffer.read()  # it ends with the server
+    worker.stop()
+
+
+def work_on_ray(place: Place, address: str, count: int, lease: float, until_idle: bool) -> None:
+    """Workers on a Ray cluster; they share the database and the files, so both must be in reach of all."""
+    from rewardlab.arena.cluster import work_on_cluster
+
+    done = work_on_cluster(place, None if address == "local" else address, count, lease, until_idle)
+    _say(f"{done} jobs done.")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

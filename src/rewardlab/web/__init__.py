@@ -1,0 +1,1 @@
+"""One web page for all boards: server-rendered, little script."""
