@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from rewardlab.cli import bench, cogs, hub, lab, plot, remote
+from rewardlab.cli import arena, bench, cogs, hub, lab, plot, remote
 
 app = typer.Typer(
     name="rewardlab",
@@ -23,6 +23,7 @@ plot.mount(app)
 hub.mount(app)
 remote.mount(app)
 cogs.mount(app)
+arena.mount(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
