@@ -34,7 +34,7 @@ class Job:
         for name, text in sorted(self.files.items()):
             data = base64.b64encode(text.encode()).decode()
             lines.append(f"printf %s {data} | base64 -d > {shlex.quote(name)}")
-        return "\n".join([*lines, f"{self.program} {shlex.join(self.words)}"]) + "\n"
+        return "\n".join([*lines, f"exec {self.program} {shlex.join(self.words)}"]) + "\n"
 
 
 @dataclass(frozen=True)
