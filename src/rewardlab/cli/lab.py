@@ -43,11 +43,12 @@ def run(
     address: Annotated[str | None, typer.Option("--address", help="A Ray cluster for a search.")] = None,
     push: Annotated[bool, typer.Option("--push", help="Send the run to the hub as it goes.")] = False,
     hub: Annotated[str | None, typer.Option("--hub", help="The hub for --push and train@hub.")] = None,
+    log: Annotated[list[str] | None, typer.Option("--log", help="Also log to wandb or tensorboard.")] = None,
 ) -> None:
     """Train, resume or replay a spec: `rewardlab run ppo_cartpole`."""
     from rewardlab.cli import run as command
 
-    command.run(what, settings or [], data, render, episodes, engine, address, push, hub)
+    command.run(what, settings or [], data, render, episodes, engine, address, push, hub, log or [])
 
 
 def verify(

@@ -17,6 +17,7 @@ from rewardlab.cli.follow import pushed
 from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.progress import Progress
 from rewardlab.experiment import dev, device
+from rewardlab.experiment.loggers import Loggers, check_loggers
 from rewardlab.experiment.metrics import trial_line
 from rewardlab.experiment.record import RecordError, RunFolder, first_difference, provenance
 from rewardlab.experiment.replay import enjoy
@@ -68,8 +69,10 @@ def run(
     address: str | None = None,
     push: bool = False,
     hub: str | None = None,
+    log: Sequence[str] = (),
 ) -> None:
     """Run a spec in a mode."""
+    check_loggers(log)
     words, mode = split(what)
     kind, _, where = mode.partition("@")
     if kind != "search" and (engine or address):
@@ -92,7 +95,7 @@ def run(
 
             search.resume(load(folder.spec_path, folder.spec_name), folder, address, sent_to)
             return
-        train(from_dict(folder.read_spec(), folder.spec_name), folder, resume=True, hub=sent_to)
+        train(from_dict(folder.read_spec(), folder.spec_name), folder, resume=True, hub=sent_to, log=log)
         return
     spec = load(words[0], words[1] if len(words) > 1 else None, settings=settings)
     for note in spec.notes:
@@ -107,7 +110,7 @@ def run(
     trial = Trial.create(spec)  # a spec that cannot run leaves no folder behind
     folder = RunFolder.create(spec.name, data)
     folder.write_specs(dump(spec), provenance(spec.meta.seed))
-    train(spec, folder, trial=trial, check=kind == "dev", hub=sent_to)
+    train(spec, folder, trial=trial, check=kind == "dev", hub=sent_to, log=log)
     if kind == "dev" and render:
         for line in enjoy(folder.path, spec.name, True, 1):
             print(line, flush=True)
@@ -134,6 +137,7 @@ def train(
     resume: bool = False,
     check: bool = False,
     hub: str | None = None,
+    log: Sequence[str] = (),
 ) -> None:
     """Train to the end, or to the first Ctrl-C."""
     with folder.lock(), pushed(folder.path, hub), log_to(folder):
@@ -147,13 +151,16 @@ def train(
         if trial.segment == 0:
             folder.write_specs(dump(spec), provenance(spec.meta.seed))
         before = dev.weights(trial) if check else None
+        loggers = Loggers([*spec.meta.loggers, *log], spec, folder, trial.frame)
         with stoppable() as asked, Progress(trial) as progress:
 
             def watch(recorder: Recorder, chunk: Chunk) -> bool:
                 progress.show(recorder, chunk)
+                loggers.show(recorder.train)
                 return not asked
 
             result = run_trial(trial, folder, watch)
+        loggers.close(None if result is None else result["scalar"])
         if result is None:
             logger.warning(f"stopped at frame {trial.frame}, checkpoint saved; to go on:")
             logger.warning(f"rewardlab run {spec.name} train@{folder.path}")

@@ -8,6 +8,8 @@ from pathlib import Path
 import jax
 from jax.sharding import Mesh
 
+from rewardlab.spec import SpecError
+
 DEFAULT_CACHE = Path("~/.cache/rewardlab/xla")
 
 
@@ -27,6 +29,16 @@ def prepare(cache: Path | None = None) -> None:
 def available_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def data_mesh(num_envs: int) -> Mesh:
+    """All devices, each with an equal share of the environments."""
+    devices = jax.devices()
+    if num_envs % len(devices):
+        raise SpecError(
+            f"meta.distributed spreads env.num_envs, {num_envs}, over {len(devices)} devices: take a multiple of them"
+        )
+    return jax.make_mesh((len(devices),), ("data",), devices=devices, axis_types=(jax.sharding.AxisType.Auto,))
 
 
 def session_mesh(sessions: int) -> Mesh:

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from rewardlab.algos.base import Algorithm, Clock, Metrics
 from rewardlab.envs.base import TimeStep
 from rewardlab.envs.wrappers import Lens, LensSettings, Tracker, VectorEnv
-from rewardlab.experiment.device import session_mesh
+from rewardlab.experiment.device import data_mesh, session_mesh
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec
@@ -183,7 +183,10 @@ class ScanLoop:
         self.session = Session(spec, algorithm)
         self.plan = self.session.plan
         self.memory_start = 0
-        self.mesh = session_mesh(sessions or spec.meta.max_session)
+        self.distributed = spec.meta.distributed
+        self.mesh = (
+            data_mesh(spec.env.num_envs) if self.distributed else session_mesh(sessions or spec.meta.max_session)
+        )
         one, each, second = P(), P("sessions"), P(None, "sessions")
         self._own = None if population is None else 0  # the axis on which the algorithm differs by session
         learner = one if population is None else each
@@ -193,18 +196,29 @@ class ScanLoop:
         self._advance = jax.jit(advance, donate_argnums=1)
 
     def _spread(self, function: Callable[..., Any], given: Any, result: Any) -> Callable[..., Any]:
-        """The function of all sessions, run for a share of them on each device."""
+        """The function of all sessions, run for a share of them on each device; distributed, the compiler spreads it,
+        led by where the environments lie."""
+        if self.distributed:
+            return function
         return jax.shard_map(function, mesh=self.mesh, in_specs=given, out_specs=result, check_vma=False)
 
     def start(self, keys: PRNGKeyArray) -> Runner:
         """Fresh sessions, one per key."""
         runner: Runner = self._start(self.algorithm, keys)
-        return runner
+        return self.place(runner) if self.distributed else runner
 
     def place(self, runner: Runner) -> Runner:
-        """A runner read from a checkpoint, laid out over the devices."""
-        placed: Runner = jax.device_put(runner, NamedSharding(self.mesh, P("sessions")))
-        return placed
+        """A runner read from a checkpoint, laid out over the devices: a share of the sessions on each, or, distributed,
+        a share of the environments and all of the learner."""
+        if not self.distributed:
+            placed: Runner = jax.device_put(runner, NamedSharding(self.mesh, P("sessions")))
+            return placed
+        everywhere, shared = NamedSharding(self.mesh, P()), NamedSharding(self.mesh, P(None, "data"))
+        where = jax.tree.map(lambda _: everywhere, runner)
+        where = where._replace(env=jax.tree.map(lambda _: shared, runner.env), obs=shared)
+        where = where._replace(tracker=jax.tree.map(lambda _: shared, runner.tracker))
+        spread: Runner = jax.device_put(runner, where)
+        return spread
 
     def advance(self, runner: Runner, segment: int, count: int) -> tuple[Runner, Seen]:
         """The sessions after `count` segments more, and what was seen: arrays [sessions, count, …]. The runner given is

@@ -20,6 +20,7 @@ NETS = ("MLPNet", "TorchArcNet")
 MEMORIES = ("OnPolicyReplay", "OnPolicyBatchReplay", "Replay", "PrioritizedReplay")
 UPDATE_TYPES = ("replace", "polyak")
 VAR_SCHEDULES = ("no_decay", "linear_decay", "rate_decay", "periodic_decay")
+LOGGERS = ("wandb", "tensorboard")
 LAYERS = ("linear", "activation", "layer_norm", "batch_renorm", "conv", "flatten")
 
 
@@ -169,6 +170,8 @@ class MetaSpec:
     seed: int = 0
     checkpoint_seconds: float = 30.0
     save_replay: bool = True
+    distributed: bool = False
+    loggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
