@@ -45,6 +45,8 @@ from rewardlab.spec import (
     MetaSpec,
     NetSpec,
     OptimSpec,
+    ResourcesSpec,
+    SchedulerSpec,
     Spec,
     VarSpec,
     from_dict,
@@ -71,7 +73,11 @@ HEADINGS = {
     VarSpec: "Schedules",
     EnvSpec: "`env`",
     MetaSpec: "`meta`",
+    SchedulerSpec: "`search_scheduler`",
+    ResourcesSpec: "`search_resources`",
 }
+PAGE_OF = dict.fromkeys(("bench", "plot", "plot-list"), "boards.md") | dict.fromkeys(("list", "pull", "push"), "hub.md")
+PAGE_OF |= dict.fromkeys(("run-remote", "remote"), "remote.md") | {"cogs": "cogs-commands.md"}  # the others': lab.md
 SHARED = {
     Algorithm: "Every algorithm",
     ActorCriticAlgorithm: "Actor-critic",
@@ -234,7 +240,7 @@ def commands() -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("words", "command"), commands(), ids=[words for words, _ in commands()])
 def test_every_command_has_a_section_with_its_options(words: str, command: Any) -> None:
-    found = rows(section(page("cogs-commands.md" if words.startswith("rewardlab cogs") else "lab.md"), f"`{words}`"))
+    found = rows(section(page(PAGE_OF.get(words.split()[1], "lab.md")), f"`{words}`"))
     taken = [p for p in command.params if p.param_type_name == "option"]
     options = {o for p in taken for o in (*p.opts, *p.secondary_opts)} - {"--help"}
     assert set(found) == options
