@@ -34,8 +34,11 @@ class Endless(CharacterTokenizer):
 class Lucky(Trainer):
     """The trainer with the peers' prompts and rewards."""
 
+    asked = 0
+
     def _prompt(self, entry: Entry) -> list[int]:
-        return self.tokenizer.encode(f"<bos>{s.words(self.cursor)[-1]}<sep>")
+        self.asked += 1
+        return self.tokenizer.encode(f"<bos>{s.words(self.asked)[-1]}<sep>")
 
     def _reward(self, entry: Entry, text: str, length: int) -> Reward:
         return Reward(s.luck(text), 0.0, 0.0, 0.0, 0.0)
@@ -47,9 +50,7 @@ def trainer(size: str) -> Lucky:
     sizes |= {"train_batch_size": s.PROMPTS * s.ROLLOUTS, "batch_acc": 1, "lr": s.LEARNING_RATE}
     config = from_dict({"data": data, "loss": "grpo", **sizes, **s.SAMPLING})
     shape = ModelConfig(**s.shape(size), query_key_norm=True)
-    made = Lucky.create(config, Policy(create(shape, jax.random.key(0)), Endless()), start_hash="random")
-    made.cursor = s.PROMPTS
-    return made
+    return Lucky.create(config, Policy(create(shape, jax.random.key(0)), Endless()), start_hash="random")
 
 
 def main() -> None:

@@ -55,8 +55,8 @@ def trainer(made: Config, cls: type[Trainer] = Letters) -> Trainer:
 def test_every_loss_learns(loss: str) -> None:
     alone = {"num_rollouts": 1, "prompts_per_step": 16} if loss in ("reinforce", "ppo") else {}
     steps = [step.metrics["reward"] for step in trainer(config(loss, steps=40, **alone)).march()]
-    assert np.mean(steps[:5]) < 0.05
-    assert np.mean(steps[-5:]) > 0.25
+    assert np.mean(steps[:5]) < 0.03  # a hundredth by chance
+    assert np.mean(steps[-5:]) > 0.06
 
 
 @pytest.mark.parametrize("loss", ["grpo", "ppo", "dapo", "drgrpo"])

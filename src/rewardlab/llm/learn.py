@@ -174,7 +174,7 @@ def apply(
     learner: Learner, state: Any, gradient: Learner, lr: Array, max_norm: float, beta2: float
 ) -> tuple[Learner, Any, Array]:
     """One step of Adam along the clipped gradient; nothing moves where it is not finite."""
-    norm = optax.global_norm(gradient)
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, max_norm / (norm + 1e-6)) if max_norm else 1.0
     change, moved = adam(beta2).update(jax.tree.map(lambda g: g * scale, gradient), state)
     fine = jnp.isfinite(norm)

@@ -58,4 +58,4 @@ class Placement(NamedTuple):
 
     def _longest(self, x: Any) -> NamedSharding:
         able = [i for i in range(x.ndim) if self._divides(x, i)]
-        return self._along(x, max(able, key=lambda i: x.shape[i]) if able and x.size > 4096 else None)
+        return self._along(x, max(able, key=lambda i: x.shape[i]) if able and x.size > 1024 else None)

@@ -71,7 +71,7 @@ class CharacterTokenizer:
             {"id": self.ids[name], "content": name, **plain, "special": name in self.SPECIAL}
             for name in (*self.SPECIAL, *TAGS)
         ]
-        split = {"type": "Split", "pattern": {"Regex": "(?s)."}, "behavior": "Isolated", "invert": False}
+        split = {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
         described = {
             "version": "1.0",
             "truncation": None,

@@ -1,0 +1,1 @@
+"""rlhf-book's command lines as they stand, run by RewardLab."""
