@@ -16,10 +16,14 @@ CLEAN = {"seed": 0, "git": {"sha": "0123456789abcdef", "dirty": False}}
 
 
 def finished_run(
-    root: Path, second: int, returns: list[float], run: dict[str, Any] | None = None, **settings: Any
+    root: Path,
+    second: int,
+    returns: list[float],
+    run: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
 ) -> RunFolder:
     """A run of ppo_cartpole; session i's return is `returns[i]` throughout."""
-    spec = load("ppo_cartpole", settings=[f"{key}={value}" for key, value in settings.items()])
+    spec = load("ppo_cartpole", settings=[f"{key}={value}" for key, value in (settings or {}).items()])
     now = datetime.datetime(2026, 1, 1, 0, 0, second)
     folder = RunFolder.create("ppo_cartpole", root, now)
     folder.write_specs(dump(spec), CLEAN if run is None else run)
@@ -28,7 +32,12 @@ def finished_run(
     for session, value in enumerate(returns):
         table = SessionTable()
         reward = np.full(len(frames), value, np.float32)
-        columns = {"frame": frames, "opt_step": frames // 8, "total_reward": reward, "total_reward_ma": reward}
+        columns: dict[str, Any] = {
+            "frame": frames,
+            "opt_step": frames // 8,
+            "total_reward": reward,
+            "total_reward_ma": reward,
+        }
         table.extend(columns)
         table.write(folder.session_df_path(session, "train"))
         sessions.append(metrics.session_metrics(table.columns, metrics.random_baseline("CartPole-v1")))

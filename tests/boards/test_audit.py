@@ -69,12 +69,12 @@ def test_a_trial_of_a_search_is_refused_even_without_its_table(tmp_path: Path) -
     ],
 )
 def test_the_settings_line_is_kept(tmp_path: Path, setting: str, value: int, told: str) -> None:
-    run = finished_run(tmp_path, 0, SCORES, **{setting: value})
+    run = finished_run(tmp_path, 0, SCORES, settings={setting: value})
     assert broken(run.path)["settings"] == told
 
 
 def test_the_number_of_sessions_is_kept(tmp_path: Path) -> None:
-    run = finished_run(tmp_path, 0, SCORES[:2], **{"meta.max_session": 2})
+    run = finished_run(tmp_path, 0, SCORES[:2], settings={"meta.max_session": 2})
     assert broken(run.path) == {"settings": "max_session is 2, the Settings line says 4"}
 
 

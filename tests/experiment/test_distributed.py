@@ -1,6 +1,7 @@
 """Data-parallel training over the two devices that tests have: the same learning, on shares of the environments."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,7 +14,7 @@ from rewardlab.spec import Spec, SpecError, dump, load
 SETTINGS = ["env.max_frame=4096", "meta.max_session=1", "meta.log_frequency=512", "agent.net.hid_layers=[8]"]
 
 
-def trained(name: str, root: Path, *more: str) -> tuple[Trial, dict[str, np.ndarray]]:  # type: ignore[type-arg]
+def trained(name: str, root: Path, *more: str) -> tuple[Trial, dict[str, Any]]:
     spec: Spec = load(name, settings=[*SETTINGS, *more])
     folder = RunFolder.create(spec.name, root)
     folder.write_specs(dump(spec), {})

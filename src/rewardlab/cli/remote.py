@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardlab.cli.hub import Hub, hub_url
+from rewardlab.cli.hub import Hub, hub_url, read_dotenv
 from rewardlab.cli.lab import Settings, say
 
 if TYPE_CHECKING:
     from rewardlab.remote.job import Job
 
 JOBS = Path("data/remote")
-PASSED = ("HF_TOKEN", "HF_REPO", "HF_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
-PASSED += ("AWS_ENDPOINT_URL", "WANDB_API_KEY", "JAX_PLATFORMS")
+PASSED = (
+    *("HF_TOKEN", "HF_REPO", "HF_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"),
+    *("AWS_ENDPOINT_URL", "WANDB_API_KEY", "JAX_PLATFORMS"),
+)
 OTHERS = ("llm", "recipe")  # commands that run as they stand
 Jobs = Annotated[Path, typer.Option("--jobs-folder", help="Where it is noted what was submitted.")]
 Name = Annotated[str, typer.Argument(help="The name that the job was given.")]
@@ -63,8 +65,7 @@ def run_remote(
     if plan:
         print(job.script(), end="")
         return
-    secret = {"token": os.environ.get("DSTACK_TOKEN")} if runner == "dstack" else {}
-    handle = make_runner(runner, options | secret).submit(job)
+    handle = make_runner(runner, options | secrets()).submit(job)
     ledger.add(job, runner, options, handle)
     say(f"{name}: submitted to {runner}; rewardlab remote logs {name} -f")
 
@@ -100,8 +101,14 @@ def make_job(
     return Job(name, command, program, {file: to_yaml(spec)}, env, gpu)
 
 
+def secrets() -> dict[str, Any]:
+    """What a runner needs and nobody writes down."""
+    read_dotenv()
+    return {"token": os.environ["DSTACK_TOKEN"]} if "DSTACK_TOKEN" in os.environ else {}
+
+
 def _over(ledger: Any, name: str) -> bool:
-    runner, handle = ledger.runner(name)
+    runner, handle = ledger.runner(name, secrets())
     return bool(runner.state(handle).over)
 
 
@@ -114,13 +121,17 @@ def remote_ps(
     """The jobs that were submitted from here, and how they stand."""
     from json import dumps
 
+    from rewardlab.remote.job import RemoteError, State
     from rewardlab.remote.ledger import Ledger
 
     ledger, rows = Ledger(jobs), []
     for name in ledger.names():
         row = ledger.get(name)
-        runner, handle = ledger.runner(name)
-        state = runner.state(handle)
+        try:
+            runner, handle = ledger.runner(name, secrets())
+            state = runner.state(handle)
+        except RemoteError as error:  # one machine that is away hides no other
+            state = State("lost", detail=str(error))
         if every or not state.over:
             told = {"name": name, "runner": row["runner"], "status": state.status, "exit_code": state.exit_code}
             rows.append({**told, "detail": state.detail, "since": row["since"], "command": " ".join(row["words"])})
@@ -163,7 +174,7 @@ def attach(name: str, follow: bool, jobs: Path, pause: float = 2.0) -> int:
     """Print what is new until the job is over; its exit code."""
     from rewardlab.remote.ledger import Ledger
 
-    runner, handle = Ledger(jobs).runner(name)
+    runner, handle = Ledger(jobs).runner(name, secrets())
     shown = 0
     while True:
         state = runner.state(handle)
@@ -183,7 +194,7 @@ def remote_stop(name: Name, jobs: Jobs = JOBS) -> None:
     """End a job; it saves a checkpoint first."""
     from rewardlab.remote.ledger import Ledger
 
-    runner, handle = Ledger(jobs).runner(name)
+    runner, handle = Ledger(jobs).runner(name, secrets())
     runner.stop(handle)
     say(f"{name}: {runner.state(handle)}")
 
@@ -199,7 +210,7 @@ def remote_metrics(
     from rewardlab.remote.ledger import Ledger
 
     ledger = Ledger(jobs)
-    runner, handle = ledger.runner(name)
+    runner, handle = ledger.runner(name, secrets())
     found = runner.metrics(handle)
     if json:
         print(dumps(dict(found), indent=2))
@@ -222,8 +233,7 @@ def remote_resume(name: Name, jobs: Jobs = JOBS) -> None:
     words = tuple("train@hub" if word in ("train", "train@hub") else word for word in row["words"])
     env = {key: os.environ[key] for key in PASSED if key in os.environ}
     job = Job(name, words, row["program"], row["files"], env, row["gpu"])
-    secret = {"token": os.environ.get("DSTACK_TOKEN")} if row["runner"] == "dstack" else {}
-    handle = make_runner(row["runner"], row["options"] | secret).submit(job)
+    handle = make_runner(row["runner"], row["options"] | secrets()).submit(job)
     ledger.add(job, row["runner"], row["options"], handle)
     say(f"{name}: submitted again")
 

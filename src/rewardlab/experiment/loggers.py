@@ -17,7 +17,7 @@ from rewardlab.spec import Spec, SpecError, dump, near
 class Logger(Protocol):
     """What is told of a trial."""
 
-    def rows(self, session: int, columns: Mapping[str, Sequence[float]]) -> None:
+    def rows(self, session: int, columns: Mapping[str, Any]) -> None:
         """New rows of a session's training table."""
 
     def close(self, scalars: Mapping[str, float]) -> None:
@@ -41,7 +41,7 @@ class TensorBoard:
             self.writers[session] = self.make(str(self.path / f"session_{session}"))
         return self.writers[session]
 
-    def rows(self, session: int, columns: Mapping[str, Sequence[float]]) -> None:
+    def rows(self, session: int, columns: Mapping[str, Any]) -> None:
         """A point per column and row, at its frame."""
         for name, values in columns.items():
             if name != "frame":
@@ -80,7 +80,7 @@ class WeightsAndBiases:
         self.run.define_metric("frame")
         self.run.define_metric("*", step_metric="frame")
 
-    def rows(self, session: int, columns: Mapping[str, Sequence[float]]) -> None:
+    def rows(self, session: int, columns: Mapping[str, Any]) -> None:
         """A record per row."""
         for i, frame in enumerate(columns["frame"]):
             values = {f"session_{session}/{n}": float(v[i]) for n, v in columns.items() if n != "frame"}

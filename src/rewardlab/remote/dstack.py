@@ -39,10 +39,11 @@ class DstackRunner:
             )
 
     def submit(self, job: Job) -> Handle:
-        """Plan, then apply the plan; a plan without offers is an error, and nothing is submitted."""
+        """Plan, then apply the plan. A plan without offers is an error, and nothing is submitted, unless the job's
+        configuration says `retry`: then it waits for some."""
         plan = self.plan(job)
         offers = sum(len(part.get("offers") or []) for part in plan.get("job_plans", []))
-        if offers == 0:
+        if offers == 0 and not self.configuration(job).get("retry"):
             raise RemoteError(
                 f"dstack has no offers for {job.name}: no backend or fleet of the project {self.project} has "
                 f"{json.dumps(self.configuration(job).get('resources'))}"

@@ -12,6 +12,7 @@ from rewardlab.files import read_json, write_json
 from rewardlab.remote.job import Job, RemoteError, Runner
 from rewardlab.spec import near
 
+NOTHING: Mapping[str, Any] = {}
 RUNNERS = ("local", "ssh", "ray", "dstack")
 
 
@@ -78,10 +79,10 @@ class Ledger:
         found = [read_json(path) for path in self.root.glob("*.json")] if self.root.is_dir() else []
         return [row["name"] for row in sorted(found, key=lambda row: str(row["since"]))]
 
-    def runner(self, name: str) -> tuple[Runner, dict[str, Any]]:
-        """Who runs a job, and its handle."""
+    def runner(self, name: str, secrets: Mapping[str, Any] = NOTHING) -> tuple[Runner, dict[str, Any]]:
+        """Who runs a job, and its handle; secrets are never written down."""
         row = self.get(name)
-        return make_runner(row["runner"], row["options"]), row["handle"]
+        return make_runner(row["runner"], row["options"] | secrets), row["handle"]
 
     def _path(self, name: str) -> Path:
         return self.root / f"{name}.json"

@@ -14,7 +14,7 @@ PATIENCE = 60.0  # seconds for one command
 GRACE = 40  # seconds between asking a job to stop and killing it: a checkpoint takes a while
 # the script runs in a session of its own, so that it outlives the connection and can be stopped as a whole
 START = """mkdir -p {folder} && cd {folder} && umask 077 && cat > job.sh && rm -f exit && : > log
-(setsid sh -c 'trap : TERM; sh job.sh >> log 2>&1; echo $? > exit' > /dev/null 2>&1 < /dev/null & echo $! > pid); cat pid
+(setsid sh -c 'trap : TERM; sh job.sh >> log 2>&1; echo $? > exit' > /dev/null 2>&1 < /dev/null & echo $! > pid)
 """
 LOOK = """cd {folder} 2>/dev/null || {{ echo lost; exit 0; }}
 if [ -f exit ]; then echo exit $(cat exit); elif kill -0 $(cat pid) 2>/dev/null; then echo running; else echo lost; fi
