@@ -28,6 +28,9 @@ from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec
 
+CACHED = (
+    8  # sessions that a CPU core steps together: what the small nets and replays of so many hold stays in its cache
+)
 WINDOW = 100  # checkpoints in the moving average, as the seeds define the score
 
 
@@ -165,6 +168,12 @@ class Session:
         return runner._replace(best=Best(jnp.where(better, score, best.score), frame, policy, recent))
 
 
+def group_size(sessions: int) -> int:
+    """The largest part of at most `CACHED` that divides the sessions evenly; all of them if it is a small one."""
+    size = max(n for n in range(1, min(CACHED, sessions) + 1) if sessions % n == 0)
+    return size if 2 * size >= CACHED else sessions
+
+
 class ScanLoop:
     """Drives environments that live in JAX: many segments in one compiled program. In a `population` each session has
     an algorithm of its own: one with a leading axis on its numbers."""
@@ -192,7 +201,7 @@ class ScanLoop:
         learner = one if population is None else each
         start = jax.vmap(self._start_one, in_axes=(self._own, 0))
         self._start = jax.jit(self._spread(start, (learner, each), each))
-        advance = self._spread(self._many_segments, (learner, each, one, one, one), (each, second))
+        advance = self._spread(self._in_turns, (learner, each, one, one, one), (each, second))
         self._advance = jax.jit(advance, donate_argnums=1)
 
     def _spread(self, function: Callable[..., Any], given: Any, result: Any) -> Callable[..., Any]:
@@ -279,6 +288,27 @@ class ScanLoop:
         metrics["opt_step"] = seen.metrics["opt_step"][-1]
         remember = jax.vmap(self.session.remember_best, in_axes=(self._own, 0, None))
         return remember(algorithm, runner, segment), Seen(by_session[0], by_session[1], metrics)
+
+    def _in_turns(
+        self, algorithm: Algorithm, runner: Runner, first: Array, count: Array, memory_start: Array
+    ) -> tuple[Runner, Seen]:
+        """On a CPU groups of sessions run one after another: more of them do not fit into a core's cache."""
+        sessions = runner.obs.shape[0]
+        on_cpu = self.mesh.devices.flat[0].platform == "cpu" and not self.distributed
+        size = group_size(sessions) if on_cpu else sessions
+        if size == sessions:
+            return self._many_segments(algorithm, runner, first, count, memory_start)
+
+        def split(tree: Any) -> Any:
+            return jax.tree.map(lambda x: x.reshape(sessions // size, size, *x.shape[1:]), tree)
+
+        def one(group: tuple[Algorithm | None, Runner]) -> tuple[Runner, Seen]:
+            own, runner = group
+            return self._many_segments(own or algorithm, runner, first, count, memory_start)
+
+        runner, seen = jax.lax.map(one, (None if self._own is None else split(algorithm), split(runner)))
+        runner = jax.tree.map(lambda x: jax.lax.collapse(x, 0, 2), runner)
+        return runner, jax.tree.map(lambda x: jax.lax.collapse(jnp.moveaxis(x, 0, 1), 1, 3), seen)
 
     def _many_segments(
         self, algorithm: Algorithm, runner: Runner, first: Array, count: Array, memory_start: Array
