@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rewardlab.llm import learn
+from rewardlab.llm import learn, sample
 from rewardlab.llm.config import Config, from_dict
 from rewardlab.llm.model import Model, ModelConfig, create
 from rewardlab.llm.policy import Policy
@@ -88,11 +88,13 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=128)
     parser.add_argument("--new-tokens", type=int, default=512)
     parser.add_argument("--tokens-per-batch", type=int, default=16_384)
+    parser.add_argument("--growth", type=int, default=sample.GROWTH, help="slots by which the cache grows")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--no-step", action="store_true", help="completions only")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    sample.GROWTH = options.growth
     shape = ModelConfig(
         vocab_size=options.vocab,
         hidden_size=options.hidden,

@@ -24,6 +24,9 @@ from rewardlab.envs.classic import CLASSIC
 from rewardlab.envs.make import make, spaces
 from rewardlab.experiment import metrics
 from rewardlab.experiment.trial import COLUMNS
+from rewardlab.llm.config import Config, DataConfig
+from rewardlab.llm.losses import LOSSES as LOSSES_OF_LLM
+from rewardlab.llm.tasks import TASKS
 from rewardlab.maths.schedule import NAMES, Schedule
 from rewardlab.memory.rollout import Transition
 from rewardlab.slm import DEAD_KEYS
@@ -78,6 +81,7 @@ HEADINGS = {
 }
 PAGE_OF = dict.fromkeys(("bench", "plot", "plot-list"), "boards.md") | dict.fromkeys(("list", "pull", "push"), "hub.md")
 PAGE_OF |= dict.fromkeys(("run-remote", "remote"), "remote.md") | {"cogs": "cogs-commands.md"}  # the others': lab.md
+PAGE_OF |= dict.fromkeys(("llm", "speedrun"), "llm.md")
 SHARED = {
     Algorithm: "Every algorithm",
     ActorCriticAlgorithm: "Actor-critic",
@@ -244,6 +248,21 @@ def test_every_command_has_a_section_with_its_options(words: str, command: Any) 
     taken = [p for p in command.params if p.param_type_name == "option"]
     options = {o for p in taken for o in (*p.opts, *p.secondary_opts)} - {"--help"}
     assert set(found) == options
+
+
+@pytest.mark.parametrize(("cls", "heading"), [(Config, "Config"), (DataConfig, "`data`")])
+def test_every_key_of_a_language_models_config_has_a_row_with_its_default(cls: type, heading: str) -> None:
+    found = rows(section(page("llm.md"), heading))
+    keys = dict(defaults_of(cls))
+    for key, default in keys.items():
+        if key != "system":  # too long for a table
+            check_rows(found, key, default, f"docs/llm.md, {heading}")
+    assert set(found) - set(keys) <= set(keys_of(DataConfig))
+
+
+def test_every_loss_and_task_is_told() -> None:
+    assert set(rows(section(page("llm.md"), "Losses"))) == set(LOSSES_OF_LLM)
+    assert {f"builtin:{name}" for name in TASKS} <= set(rows(section(page("llm.md"), "Tasks")))
 
 
 def test_every_metric_is_told() -> None:

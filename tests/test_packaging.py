@@ -34,6 +34,7 @@ def test_everything_under_the_package_and_every_spec_is_in_it(wheel: zipfile.Zip
     source, specs = TOP / "src" / "rewardlab", TOP / "specs"
     kept = [p for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     wanted = {f"rewardlab/{p.relative_to(source).as_posix()}" for p in kept}
+    wanted |= {f"rewardlab/{p.relative_to(TOP).as_posix()}" for p in (TOP / "configs").rglob("*.yaml")}
     wanted |= {f"rewardlab/specs/{p.relative_to(specs).as_posix()}" for p in specs.rglob("*.yaml")}
     assert wanted - set(wheel.namelist()) == set()
     assert {"rewardlab/py.typed", "rewardlab/experiment/random_baseline.json"} <= wanted

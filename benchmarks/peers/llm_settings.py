@@ -46,7 +46,7 @@ def one_core() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--task", choices=("decode", "step"), required=True)
+    parser.add_argument("--task", choices=("decode", "step", "step-tuned"), required=True)
     parser.add_argument("--size", choices=SIZES, required=True)
     parser.add_argument("--repeats", type=int, default=3)
     return parser.parse_args()

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -158,3 +159,37 @@ def test_a_reward_that_fails_leaves_what_was_measured(track: Path) -> None:
     assert len(json.loads((track / "logs/speedrun/speedrun_metrics.json").read_text())["reward_history"]) == 2
     (steps,) = (track / "failing").glob("*/info/*_steps.jsonl")
     assert len(steps.read_text().splitlines()) == 2
+
+
+def test_a_model_is_taught_examined_and_spoken_to(track: Path) -> None:
+    lesson = """
+model_name: builtin:blank
+data: {specs: [{name: "builtin:letter_sorting", config: {max_word_len: 3}}], size: 500, prompt: terse}
+steps: 20
+batch: 16
+"""
+    (track / "lesson.yaml").write_text(lesson)
+    taught = run(track, "llm", "sft", "--config", "lesson.yaml", "--output", "pupil")
+    assert taught.returncode == 0, taught.stderr
+    assert taught.stdout.strip() == "pupil"
+    found = run(track, "llm", "eval", "--config", "race.yaml", "--model", "pupil", "--size", "8", "--json")
+    assert found.returncode == 0, found.stderr
+    assert {"reward", "accuracy", "format", "exact", "pass@1"} <= set(json.loads(found.stdout))
+    spoken = run(track, "llm", "chat", "--model", "pupil", "--max-new-tokens", "8", input="cab\nbad\n")
+    assert spoken.returncode == 0, spoken.stderr
+    assert len(spoken.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-m", "policy_gradients.train", "--help"), "--speedrun-target-reward"),
+        (("scripts/speedrun/append_leaderboard.py", "--help"), "--include-wandb"),
+    ],
+)
+def test_rlhf_books_command_lines_run(words: tuple[str, ...], said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from rewardlab.cli import arena, bench, cogs, hub, lab, plot, remote
+from rewardlab.cli import arena, bench, cogs, hub, lab, llm, plot, remote, speedrun
 
 app = typer.Typer(
     name="rewardlab",
@@ -24,6 +24,8 @@ hub.mount(app)
 remote.mount(app)
 cogs.mount(app)
 arena.mount(app)
+llm.mount(app)
+speedrun.mount(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
