@@ -268,7 +268,9 @@ class Recorder:
         sessions = [metrics.session_metrics(table.columns, baseline) for table in self.train]
         for s, table in enumerate(self.eval):
             write_json(self.folder.session_metrics_path(s, "train"), sessions[s])
-            write_json(self.folder.session_metrics_path(s, "eval"), metrics.session_metrics(table.columns, baseline))
+            if len(table):  # a run shorter than meta.eval_frequency was never evaluated
+                evaluated = metrics.session_metrics(table.columns, baseline)
+                write_json(self.folder.session_metrics_path(s, "eval"), evaluated)
         result = metrics.trial_metrics(sessions, speed(self.timings))
         write_json(self.folder.trial_metrics_path, result)
         return result
