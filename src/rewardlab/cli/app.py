@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from rewardlab.cli import arena, bench, cogs, hub, lab, llm, plot, remote, speedrun
+from rewardlab.cli import arena, bench, cogs, export, hub, lab, llm, plot, remote, speedrun
 
 app = typer.Typer(
     name="rewardlab",
@@ -21,6 +21,7 @@ lab.mount(app)
 bench.mount(app)
 plot.mount(app)
 hub.mount(app)
+export.mount(app)
 remote.mount(app)
 cogs.mount(app)
 arena.mount(app)
