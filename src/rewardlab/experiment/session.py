@@ -192,10 +192,9 @@ class ScanLoop:
         self.session = Session(spec, algorithm)
         self.plan = self.session.plan
         self.memory_start = 0
+        self.lanes = sessions or spec.meta.max_session
         self.distributed = spec.meta.distributed
-        self.mesh = (
-            data_mesh(spec.env.num_envs) if self.distributed else session_mesh(sessions or spec.meta.max_session)
-        )
+        self.mesh = data_mesh(spec.env.num_envs) if self.distributed else session_mesh(self.lanes)
         one, each, second = P(), P("sessions"), P(None, "sessions")
         self._own = None if population is None else 0  # the axis on which the algorithm differs by session
         learner = one if population is None else each

@@ -30,6 +30,7 @@ from rewardlab.experiment.trial import CHUNK_SECONDS, Chunk, not_finite, rows_of
 from rewardlab.spec import Spec, SpecError
 
 Stopped = Callable[[], bool]  # asked between two chunks
+LEAST = 8  # lanes of a program that is not made narrower: they cost less than compiling another
 
 
 class SearchError(RuntimeError):
@@ -44,6 +45,7 @@ class Group:
     algorithms: dict[int, Algorithm]
     env: VectorEnv
     segment: int = 0
+    width: int = 0  # lanes of the program
     loop: ScanLoop | None = None
     runner: Runner | None = None
 
@@ -63,21 +65,30 @@ class Group:
         return self.first.meta.max_session
 
     def lanes(self) -> list[tuple[int, int]]:
-        """Trial and session of each lane; the last ones may repeat the first, so that all devices have as many."""
+        """Trial and session of each lane; the last ones may repeat the first, to fill the program's width."""
         own = [(trial, session) for trial in self.specs for session in range(self.sessions)]
-        devices = len(jax.local_devices())
-        missing = -len(own) % devices if len(own) > 1 else 0
-        return own + [own[i % len(own)] for i in range(missing)]
+        return own + [own[i % len(own)] for i in range(self.width - len(own))]
+
+    def fit(self) -> None:
+        """The width for the trials that still run: a multiple of the devices, and no narrower than pays."""
+        count, devices = len(self.specs) * self.sessions, len(jax.local_devices())
+        needed = count + (-count % devices if count > 1 else 0)
+        least = LEAST + -LEAST % devices
+        self.width = max(needed, min(self.width, least))
 
     def build(self) -> ScanLoop:
-        """The program of the trials that still run."""
+        """The program of the trials that still run: the one at hand, if it has the right width."""
         lanes = self.lanes()
         population = jax.tree.map(lambda *xs: jnp.stack(xs), *(self.algorithms[trial] for trial, _ in lanes))
-        self.loop = ScanLoop(self.first, self.algorithms[lanes[0][0]], self.env, len(lanes), population)
+        if self.loop is not None and self.loop.lanes == len(lanes):
+            self.loop.algorithm = population
+        else:
+            self.loop = ScanLoop(self.first, self.algorithms[lanes[0][0]], self.env, len(lanes), population)
         return self.loop
 
     def start(self) -> None:
         """All sessions at their beginning, each with the randomness that `train` would give it."""
+        self.fit()
         keys = session_keys(self.first)
         self.runner = self.build().start(keys[np.array([session for _, session in self.lanes()])])
 
@@ -88,6 +99,7 @@ class Group:
         if not trials:
             self.runner = self.loop = None
             return
+        self.fit()
         index = jnp.array([before.index(lane) for lane in self.lanes()])
         gathered = jax.tree.map(lambda x: jnp.take(x, index, axis=0), jax.device_put(self.runner, jax.devices()[0]))
         self.runner = self.build().place(gathered)
@@ -211,7 +223,7 @@ class Population:
         self.study.save()
         tree = {f"group{i}": group.runner for i, group in enumerate(self.groups)}
         outcomes = {str(t): vars(o) for t, o in self.study.outcomes.items()}
-        groups = [{"trials": group.trials, "segment": group.segment} for group in self.groups]
+        groups = [{"trials": group.trials, "segment": group.segment, "width": group.width} for group in self.groups]
         save_tree(self.path, tree, {"state": json.dumps({"groups": groups, "outcomes": outcomes})})
         self.saved = time.perf_counter()
 
@@ -223,8 +235,8 @@ class Population:
         groups = []
         for told in state["groups"]:
             (group,) = groups_of(self.study, told["trials"])
+            group.width, group.segment = told["width"], told["segment"]
             group.start()  # a template of the right shapes
-            group.segment = told["segment"]
             groups.append(group)
         tree, _ = load_tree(self.path, {f"group{i}": group.runner for i, group in enumerate(groups)})
         for i, group in enumerate(groups):
