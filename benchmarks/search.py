@@ -22,20 +22,26 @@ import time
 from pathlib import Path
 from typing import Any
 
-SETTINGS = {
-    "meta.max_session": "1",
-    "meta.search_scheduler": "{grace_period: 10000, reduction_factor: 3}",
-    "search": "{agent.algorithm.gamma__uniform: [0.9, 0.999], agent.algorithm.lam__uniform: [0.8, 0.99], "
-    "agent.net.optim_spec.lr__loguniform: [1.0e-4, 1.0e-2], "
-    "agent.algorithm.entropy_coef_spec.start_val__loguniform: [1.0e-4, 0.1]}",
+from rewardlab.spec import load, to_yaml
+
+SETTINGS: dict[str, Any] = {
+    "meta.max_session": 1,
+    "meta.search_scheduler": {"grace_period": 10000, "reduction_factor": 3},
+    "search": {
+        "agent.algorithm.gamma__uniform": [0.9, 0.999],
+        "agent.algorithm.lam__uniform": [0.8, 0.99],
+        "agent.net.optim_spec.lr__loguniform": [1e-4, 1e-2],
+        "agent.algorithm.entropy_coef_spec.start_val__loguniform": [1e-4, 0.1],
+    },
 }
 
 
 def run(engine: str, trials: int, folder: Path, label: str) -> dict[str, Any]:
     """One search as a person would start it."""
-    given = SETTINGS | {"meta.max_trial": str(trials)}
-    words = [sys.executable, "-m", "rewardlab.cli.app", "run", "ppo_cartpole", "search", "--engine", engine]
-    words += ["--data", str(folder / label), *(w for key, value in given.items() for w in ("-s", f"{key}={value}"))]
+    spec = folder / "spec.yaml"
+    spec.write_text(to_yaml(load("ppo_cartpole", overrides=SETTINGS | {"meta.max_trial": trials})))
+    words = [sys.executable, "-m", "rewardlab.cli.app", "run", str(spec), "ppo_cartpole", "search"]
+    words += ["--engine", engine, "--data", str(folder / label)]
     around = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder / f"cache_{engine}"), "JAX_PLATFORMS": "cpu"}
     begun = time.perf_counter()
     done = subprocess.run(words, env=around, capture_output=True, text=True, check=False)
