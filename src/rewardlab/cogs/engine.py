@@ -33,7 +33,11 @@ class Engine:
 
     def reset(self, key: PRNGKeyArray, envs: int) -> State:
         """Fresh episodes, each on a map of the pool drawn evenly."""
-        return self.start(jax.random.randint(key, (envs,), 0, self.pool.codes.shape[0]))
+        return self.start(self.draw_maps(key, envs))
+
+    def draw_maps(self, key: PRNGKeyArray, envs: int) -> Int[Array, " envs"]:
+        """A map of the pool for each environment."""
+        return jax.random.randint(key, (envs,), 0, self.pool.codes.shape[0])
 
     def start(self, maps: Int[Array, " E"]) -> State:
         """Fresh episodes on given maps of the pool."""

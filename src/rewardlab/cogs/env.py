@@ -60,27 +60,34 @@ class VectorEnv:
         step_key, reset_key = jax.random.split(key)
         game, outcome = self.engine.step(state.game, actions.T, step_key)
         total = state.episode_return + outcome.reward
-        over = outcome.terminated | outcome.truncated
-
-        def restart() -> EnvState:
-            fresh = self.engine.reset(reset_key, self.envs)
-            return EnvState(_where_over(over, fresh, game), jnp.where(over, 0.0, total))
-
-        after = jax.lax.cond(jnp.any(over), restart, lambda: EnvState(game, total))
+        after = self._restart(EnvState(game, total), outcome.terminated | outcome.truncated, reset_key)
         observed, seen = self.engine.observe(after.game)
         paid, success = outcome.reward.T, outcome.success.T
         return after._replace(game=observed), Step(
             seen, paid, outcome.terminated, outcome.truncated, success, total.T, game.stats
         )
 
+    def _restart(self, state: EnvState, over: Bool[Array, " E"], key: PRNGKeyArray) -> EnvState:
+        """The episodes that are over begin again, a few environments at a time: a step ends few or none, and to build
+        all of them anew would cost more than the step."""
+        maps, few = self.engine.draw_maps(key, self.envs), min(self.envs, max(8, self.envs // 64))
 
-def _where_over(over: Bool[Array, " E"], fresh: State, old: State) -> State:
-    """Fresh where an episode ended: environments are the last axis, but the first of the grid's planes."""
-    mixed: State = jax.tree.map(
-        lambda new, was: jnp.where(over, new, was), fresh._replace(planes=()), old._replace(planes=())
-    )
-    planes = tuple(jnp.where(over[:, None], new, was) for new, was in zip(fresh.planes, old.planes, strict=True))
-    return mixed._replace(planes=planes)
+        def begin(carry: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
+            (game, total), waiting = carry
+            lanes = jnp.nonzero(waiting, size=few, fill_value=self.envs)[0]  # one too many is dropped
+            fresh = self.engine.start(maps.at[lanes].get(mode="clip"))
+
+            def put(new: Array, old: Array) -> Array:
+                return old.at[..., lanes].set(new, mode="drop")
+
+            rest = jax.tree.map(put, fresh._replace(planes=()), game._replace(planes=()))
+            pairs = zip(fresh.planes, game.planes, strict=True)
+            planes = tuple(old.at[lanes].set(new, mode="drop") for new, old in pairs)  # environments first
+            total = total.at[:, lanes].set(0.0, mode="drop")
+            return EnvState(rest._replace(planes=planes), total), waiting.at[lanes].set(False, mode="drop")
+
+        restarted: EnvState = jax.lax.while_loop(lambda carry: jnp.any(carry[1]), begin, (state, over))[0]
+        return restarted
 
 
 def make_env(

@@ -3,7 +3,7 @@
 Each environment has one table of tokens: a wall's, each object's, each agent's, each agent's view of the whole. A grid
 word names the rows of what stands on a cell (code, 5 bits of count, 13 bits of first row). An observation is then a
 running count over the window's cells in their order, a write of each cell's first row at its first slot, and a walk
-over the slots that carries the last row written and reads the table.
+over the slots that carries the last row written, reads the table and packs the bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ AGENT_ROWS = 18  # collective, 2 tags, vibe; 9 amounts, hp:p1, one gear; group, 
 VIEW_ROWS = 13  # completion, last action, last reward; 2 offsets; 4 elements of the store, each with :p1
 COUNT_BITS, CODE_BITS = 5, 8
 UNROLL = 8  # steps of a walk that are compiled as one
-EMPTY = np.uint32(EMPTY_BYTE << 16 | EMPTY_BYTE << 8 | EMPTY_BYTE)
+EMPTY_WORD = np.uint32(EMPTY_BYTE << 24 | EMPTY_BYTE << 16 | EMPTY_BYTE << 8 | EMPTY_BYTE)
+EMPTY = EMPTY_WORD >> 8
 Candidate = tuple[Array, Array]  # whether a token is there, and it
 
 
@@ -75,15 +76,19 @@ def compacted(candidates: Sequence[Candidate], rows: int) -> tuple[list[Array], 
     return packed, count
 
 
-def in_bytes(tokens: UInt32[Array, "S A E"]) -> UInt8[Array, "E A S 3"]:
-    """Tokens of three bytes in the low end of words, as bytes: four tokens are packed into three words while the lanes
-    are still full, and only those are transposed."""
-    slots, agents, envs = tokens.shape
-    first, second, third, fourth = (tokens[i::4] for i in range(4))
-    packed = [first | second << 24, second >> 8 | third << 16, third >> 16 | fourth << 8]
-    words = jax.lax.optimization_barrier(jnp.stack(packed, 1).reshape(slots // 4 * 3, agents, envs))
-    ordered = jax.lax.optimization_barrier(jnp.transpose(words, (2, 1, 0)))
-    return jax.lax.bitcast_convert_type(ordered, jnp.uint8).reshape(envs, agents, slots, 3)
+def packed(tokens: Sequence[UInt32[Array, " L"]]) -> list[UInt32[Array, " L"]]:
+    """Tokens of three bytes in the low end of words, four of them in three words."""
+    words = []
+    for i in range(0, len(tokens), 4):
+        first, second, third, fourth = tokens[i : i + 4]
+        words += [first | second << 24, second >> 8 | third << 16, third >> 16 | fourth << 8]
+    return words
+
+
+def in_bytes(words: UInt32[Array, "W A E"]) -> UInt8[Array, "E A S 3"]:
+    """Packed tokens as bytes, environments first: words are transposed while four bytes still move as one."""
+    ordered = jax.lax.optimization_barrier(jnp.transpose(jax.lax.optimization_barrier(words), (2, 1, 0)))
+    return jax.lax.bitcast_convert_type(ordered, jnp.uint8).reshape(*ordered.shape[:2], -1, 3)
 
 
 class Tokens:
@@ -233,19 +238,20 @@ class Tokens:
         flat, env = table.reshape(-1), lanes % envs
 
         def fill(block: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            pointer, tokens = carry
+            pointer, words = carry
             first = block * UNROLL
             marks = jax.lax.dynamic_slice_in_dim(marked, first, UNROLL)
-            rows = []
+            tokens = []
             for i in range(UNROLL):
                 pointer = jnp.where(marks[i] == 0, pointer, marks[i])
                 row = jnp.minimum((pointer >> 8) - slots + first + i, table.shape[0] - 1)
                 found = read(flat, row * envs + env) << 8 | (pointer & 0xFF).astype(jnp.uint32)
-                rows.append(jnp.where(first + i < total, found, EMPTY))
-            return pointer, jax.lax.dynamic_update_slice_in_dim(tokens, jnp.stack(rows), first, 0)
+                tokens.append(jnp.where(first + i < total, found, EMPTY))
+            more = jnp.stack(packed(tokens))
+            return pointer, jax.lax.dynamic_update_slice_in_dim(words, more, block * len(more), 0)
 
         view = (view_row + slots) << 8 | GLOBAL_LOCATION
-        empty = jnp.full((slots, agents * envs), EMPTY)
+        empty = jnp.full((slots // 4 * 3, agents * envs), EMPTY_WORD)
         blocks = jnp.minimum(-(-jnp.max(total) // UNROLL), slots // UNROLL)  # nobody has tokens beyond
-        tokens = jax.lax.fori_loop(0, blocks, fill, (view, empty))[1]
-        return in_bytes(tokens.reshape(slots, agents, envs)), total.reshape(agents, envs)
+        words = jax.lax.fori_loop(0, blocks, fill, (view, empty))[1]
+        return in_bytes(words.reshape(-1, agents, envs)), total.reshape(agents, envs)
