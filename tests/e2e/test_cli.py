@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.commands import environment, run
 
+from rewardlab.cli.slm import translate
+
 
 def test_help_is_fast_and_brings_no_jax(shop: Path) -> None:
     code = "import sys; sys.argv = ['rewardlab', '--help']\nfrom rewardlab.cli import app\n"
@@ -103,3 +105,18 @@ print(again)
     )
     assert result.returncode == 0, result.stderr
     assert "score=" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["pull", "ppo_hopper"],
+        ["push", "data/x"],
+        ["plot", "-t", "X", "-f", "a,b"],
+        ["run-remote", "--gpu", "F", "S"],
+    ],
+)
+def test_the_seeds_other_commands_are_not_taken_for_specs(words: list[str]) -> None:
+    assert translate(words) == words
+    assert translate(["F.json", "S", "train"]) == ["run", "F.json", "S", "train"]

@@ -6,7 +6,7 @@ import sys
 
 from rewardlab.cli import app
 
-COMMANDS = ("run", "spec", "verify", "bench")
+COMMANDS = ("run", "spec", "verify", "bench", "list", "pull", "push", "plot", "plot-list", "run-remote", "remote")
 
 
 def translate(arguments: list[str]) -> list[str]:
