@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,11 +90,12 @@ def go(study: Study, address: str | None, hub: str | None) -> None:
     with folder.lock(), pushed(folder.path, hub), log_to(folder):
         logger.info(f"SLM-Lab: Running {name} in {folder.path}/")
         logger.info(f"search by {study.engine}: {study.spec.meta.max_trial} trials, {len(study.spec.search)} ranges")
-        for line in events(study, address):
+        asked: list[int] = []
+        for line in events(study, address, asked):
             logger.info(line)
         if not ranking_path(folder).exists():
             logger.warning(f"stopped, saved; to go on: rewardlab run {name} search@{folder.path}")
-            raise Interrupted(130)
+            raise Interrupted(128 + (asked or [signal.SIGINT])[0])
         crashed = [t for t, o in study.outcomes.items() if o.status == "crashed"]
         for trial in crashed:
             logger.warning(f"trial {trial} crashed: {study.outcomes[trial].reason}")
@@ -107,8 +109,8 @@ def go(study: Study, address: str | None, hub: str | None) -> None:
             drawing.wait()
 
 
-def events(study: Study, address: str | None) -> Iterator[str]:
-    """The lines of whichever engine runs."""
+def events(study: Study, address: str | None, asked: list[int]) -> Iterator[str]:
+    """The lines of whichever engine runs; the signal that stopped it, if one did, is noted."""
     if study.engine == "ray":
         from rewardlab.experiment.search.cluster import Cluster
 
@@ -118,9 +120,10 @@ def events(study: Study, address: str | None) -> Iterator[str]:
     from rewardlab.experiment.search.population import Population
 
     device.prepare(cache_folder())
-    with stoppable() as asked:
-        for line in Population(study).run(lambda: bool(asked)):
+    with stoppable() as signals:
+        for line in Population(study).run(lambda: bool(signals)):
             if line.startswith("frame "):
                 yield line
             else:
                 print(f"\r\x1b[2K{line}" if sys.stderr.isatty() else "", end="", file=sys.stderr, flush=True)
+        asked += signals
