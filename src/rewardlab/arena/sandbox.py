@@ -16,8 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +28,8 @@ FIRST_UID = 1 << 30  # far from everybody's
 MOST_LOG = 64 << 10
 PLACE = "/bundle"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives")
+SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+SETTINGS |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _numbers = itertools.count()
 
 
@@ -59,12 +61,8 @@ def _problems() -> tuple[str, ...]:
     found = [f"{name} is not installed ({package})" for name, package in _needed() if shutil.which(name) is None]
     if found:
         return tuple(found)
-    tried = subprocess.run(
-        [*command(Path(__file__).parent, Path("/")), "/bin/sh", "-c", "test ! -e /proc/1/root/root/.ssh && id -u"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with held(Path(__file__).parent, ["/usr/bin/id", "-u"]) as (words, descriptor):
+        tried = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=(descriptor,))
     if tried.returncode:
         return (f"bubblewrap cannot make a sandbox: {(tried.stderr.strip() or 'no reason given').splitlines()[-1]}",)
     if tried.stdout.strip() == "0":
@@ -76,37 +74,50 @@ def _needed() -> list[tuple[str, str]]:
     return [("bwrap", "bubblewrap")] + ([("setpriv", "util-linux")] if os.geteuid() == 0 else [])
 
 
-def command(bundle: Path, start: Path = Path("/tmp"), scratch: int = Limits.scratch) -> list[str]:
-    """The words that put what follows them into a sandbox."""
-    words = ["bwrap", "--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
-    words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    as_root = os.geteuid() == 0
-    if not as_root:
-        words += ["--unshare-user", "--disable-userns"]
+@contextlib.contextmanager
+def held(bundle: Path, words: Sequence[str], scratch: int = Limits.scratch) -> Iterator[tuple[list[str], int]]:
+    """(the command that runs words in a sandbox, a file that it needs open): our paths stand in no command line."""
+    descriptor = os.memfd_create("sandbox")
+    try:
+        os.write(descriptor, b"".join(option.encode() + b"\0" for option in _options(bundle, scratch)))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield ["bwrap", "--args", str(descriptor), "--", *_dropped(), *words], descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _options(bundle: Path, scratch: int) -> list[str]:
+    """What bubblewrap unshares and shows."""
+    options = ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
+    options += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     ours = dict.fromkeys((sys.base_prefix, sys.prefix, str(Path(rewardlab.__file__).parent)))
     for folder in _above([*SYSTEM, *ours]):
-        words += ["--perms", "0755", "--dir", folder]  # else they would be root's alone
+        options += ["--perms", "0755", "--dir", folder]  # else they would be root's alone
     for place in SYSTEM:
-        words += _seen(place)
+        options += _seen(place)
     for tree in ours:
-        words += ["--ro-bind", tree, tree]
-    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+        options += ["--ro-bind", tree, tree]
+    options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     for place in ("/dev/shm", "/tmp"):
-        words += ["--perms", "1777", "--size", str(scratch), "--tmpfs", place]
-    words += ["--ro-bind", str(bundle.resolve()), PLACE, "--remount-ro", "/", "--chdir", str(start)]
-    settings = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    settings |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    for name, value in settings.items():
-        words += ["--setenv", name, value]
-    words += ["--cap-drop", "ALL"]
-    if as_root:
-        uid = str(FIRST_UID + (os.getpid() % (1 << 22)) * 64 + next(_numbers) % 64)  # its processes are counted alone
-        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP", "--"]
-        words += ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-        words += ["--no-new-privs", "--"]
-    else:
-        words += ["--"]
-    return words
+        options += ["--perms", "1777", "--size", str(scratch), "--tmpfs", place]
+    options += ["--ro-bind", str(bundle.resolve()), PLACE, "--remount-ro", "/", "--chdir", "/tmp"]
+    for name, value in SETTINGS.items():
+        options += ["--setenv", name, value]
+    options += ["--cap-drop", "ALL"]
+    if os.geteuid() != 0:
+        return [*options, "--unshare-user", "--disable-userns"]
+    for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):  # for `setpriv`, which gives them up
+        options += ["--cap-add", capability]
+    return options
+
+
+def _dropped() -> list[str]:
+    """As root: the words that leave root for good, for a uid whose processes are counted alone."""
+    if os.geteuid() != 0:
+        return []
+    uid = str(FIRST_UID + (os.getpid() % (1 << 22)) * 64 + next(_numbers) % 64)
+    words = ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups"]
+    return [*words, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
 
 def _above(places: Sequence[str]) -> list[str]:
@@ -129,19 +140,17 @@ class Sandbox:
     def __init__(self, bundle: Path, words: Sequence[str], limits: Limits) -> None:
         self.limits = limits
         self._group = Group.make(limits.memory, limits.processes)
-        inside = [*command(bundle, scratch=limits.scratch), *words]
-        if self._group is not None:
-            inside = self._group.joined(inside)
-        self.process = subprocess.Popen(
-            inside,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            close_fds=True,
-            bufsize=0,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
-        )
+        with held(bundle, words, limits.scratch) as (inside, descriptor):
+            self.process = subprocess.Popen(
+                inside if self._group is None else self._group.joined(inside),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=(descriptor,),
+                bufsize=0,
+                env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
+            )
         self._log = bytearray()
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
@@ -190,13 +199,19 @@ class Sandbox:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(2)
         code = self.process.returncode
-        if self._group is not None and self._group.out_of_memory():
-            return f"it used more than {self.limits.memory >> 20} MiB of memory and was stopped"
+        if excess := self.excess():
+            return excess
         signals = {128 + number: number for number in (signal.SIGKILL, signal.SIGXCPU, signal.SIGSEGV)}
         if code in signals or (code is not None and code < 0):
             number = signals.get(code, -code)
             return f"its process was ended by {signal.Signals(number).name}"
         return f"its process has ended with status {code}"
+
+    def excess(self) -> str:
+        """Whether any of its processes was stopped for the memory that all of them use together."""
+        if self._group is None or not self._group.out_of_memory():
+            return ""
+        return f"it used more than {self.limits.memory >> 20} MiB of memory and was stopped"
 
     def close(self) -> None:
         """End it and everything that it started: with its first process goes its whole world."""
@@ -216,8 +231,3 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def limits_of(limits: Limits) -> dict[str, int]:
-    """What the process in the sandbox sets for itself before it touches anything of the stranger's."""
-    return asdict(limits)

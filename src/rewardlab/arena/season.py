@@ -58,7 +58,7 @@ class Season:
     @property
     def closes_at(self) -> float | None:
         """The end of submissions in seconds since 1970."""
-        return None if self.closes is None else _moment(self.closes)
+        return None if self.closes is None else _moment(self.closes, "closes")
 
 
 BETA = """
@@ -98,6 +98,8 @@ def season_of(said: Mapping[str, Any], where: str = "The season") -> Season:
     if not isinstance(pools, Mapping) or not pools:
         raise ArenaError(f"{where} needs pools: a mapping of names to what is played there.")
     made = {str(name): _fill(Pool, pool, f"{where}, pool {name}") for name, pool in pools.items()}
+    if isinstance(closes := said.get("closes"), datetime):  # YAML reads a plain moment as one
+        said = {**said, "closes": closes.isoformat()}
     season: Season = _fill(Season, {**said, "pools": made, "variants": said.get("variants") or ()}, where)
     _check(season, where)
     return season
@@ -161,7 +163,7 @@ def _check(season: Season, where: str) -> None:
         if (value := getattr(season, key)) is not None and not value > 0:
             raise ArenaError(f"{where}: {key} is {value}: a number above 0 is needed.")
     if season.closes is not None:
-        _moment(season.closes)
+        _moment(season.closes, f"{where}: closes")
     for name, pool in season.pools.items():
         _check_pool(season, name, pool, f"{where}, pool {name}")
 
@@ -188,9 +190,9 @@ def _check_pool(season: Season, name: str, pool: Pool, where: str) -> None:
                 raise ArenaError(f"{where}: the split {list(split)} is not of {season.cogs} cogs.")
 
 
-def _moment(text: str) -> float:
+def _moment(text: str, where: str) -> float:
     try:
         moment = datetime.fromisoformat(str(text))
     except ValueError:
-        raise ArenaError(f"{text!r} is no moment such as 2026-12-24T18:00:00Z.") from None
+        raise ArenaError(f"{where} is {text!r}, which is no moment such as 2026-12-24T18:00:00Z.") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

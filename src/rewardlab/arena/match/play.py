@@ -166,7 +166,7 @@ def try_policy(sha256: str, table: Table, timeout: float = 1.0) -> tuple[str | N
             raise ArenaError("This arena takes no bundles with code: " + "; ".join(sandbox.problems()) + ".")
         return kind, _trial(looked, table, timeout)
     except (ArenaError, CogsError) as error:
-        return kind, str(error)
+        return kind, str(error).replace(f"{table.unpacked / sha256}/", "")  # our folders are nobody's business
 
 
 def _trial(looked: Looked, table: Table, timeout: float) -> str:

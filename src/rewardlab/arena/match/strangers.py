@@ -42,8 +42,10 @@ class StrangersPolicy(MultiAgentPolicy):
             raise CogsError(f"The policy cannot be loaded: {answer[1:].decode(errors='replace')}.")
 
     def reset(self) -> None:
-        """A new episode for the policy inside."""
+        """A new episode for the policy inside, unless something of it was stopped for its memory already."""
         self._checked(self._ask(b"", START))
+        if excess := self.sandbox.excess():
+            raise CogsError(excess)
 
     def step_batch(self, raw_observations: NDArray[np.uint8], raw_actions: NDArray[np.integer[Any]]) -> None:
         """One question, one answer: so many actions, no more and no less."""

@@ -1,0 +1,135 @@
+"""An arena in a folder, people in it, and bundles to upload."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardlab.arena.client import Client
+from rewardlab.arena.limits import Rates
+from rewardlab.arena.place import Place
+from rewardlab.arena.server import Settings
+from rewardlab.arena.shelf import hash_file
+from rewardlab.arena.store.accounts import Caller
+from rewardlab.arena.store.tables import Version
+from rewardlab.arena.worker import Worker
+from rewardlab.web.app import whole_app
+
+MOST = 1e9
+FREE = Settings(Rates(MOST, MOST, MOST, MOST, MOST, MOST))
+QUICK = """
+name: quick
+cogs: 4
+steps: 10
+max_outstanding: 100
+pools:
+  qualifying: {kind: self_play, matches: 1, threshold: 0.0, promotes_to: competition}
+  competition: {kind: pairs, splits: [[2, 2]], seeds: 2}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "arena")
+    made.set_up()
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def caller(place: Place) -> Caller:
+    return person(place, "alice")
+
+
+def person(place: Place, name: str) -> Caller:
+    """Somebody with a token."""
+    found = place.accounts.caller(place.accounts.make_token(place.accounts.add_user(name)))
+    assert found is not None
+    return found
+
+
+def bundle(spec: dict[str, Any], files: dict[str, bytes | str] | None = None) -> bytes:
+    """The bytes of a bundle."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("policy_spec.json", json.dumps(spec))
+        for name, content in (files or {}).items():
+            packed.writestr(name, content)
+    return written.getvalue()
+
+
+def upload(place: Place, caller: Caller, data: bytes, name: str = "some", season: str | None = None) -> Version:
+    """A version in quarantine."""
+    file = place.root / "sent.zip"
+    file.write_bytes(data)
+    upload_id, key = place.policies.start_upload(caller)
+    sha256 = hash_file(file)
+    place.shelf.put(f"bundles/{sha256}.zip", file)
+    place.policies.receive(upload_id, key, len(data), sha256)
+    return place.policies.complete(upload_id, caller, name, season)
+
+
+@pytest.fixture
+def worker(place: Place) -> Worker:
+    return Worker(place, lease_seconds=5, idle_seconds=0.01)
+
+
+@pytest.fixture
+def serve(place: Place) -> Iterator[Callable[..., Client]]:
+    """Clients of a server that is asked without a network."""
+    from fastapi.testclient import TestClient
+
+    app = whole_app(place, place.root.parent, FREE)
+    http = TestClient(app, base_url="http://arena")
+
+    def client(token: str | None = None) -> Client:
+        made = Client("http://arena", token)
+        made._http = TestClient(app, base_url="http://arena", headers={"X-Auth-Token": token} if token else {})
+        return made
+
+    yield client
+    http.close()
+
+
+def _postgres_programs() -> Path | None:
+    """PostgreSQL's server programs, which stand outside the path on Debian."""
+    found = shutil.which("pg_ctl")
+    if found is not None:
+        return Path(found).resolve().parent
+    return next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a real PostgreSQL, started for the tests."""
+    programs = _postgres_programs()
+    if programs is None:
+        pytest.skip("needs PostgreSQL's programs (initdb, pg_ctl)")
+    folder = Path(tempfile.mkdtemp(prefix="rewardlab-pg-", dir="/tmp"))
+    identity: dict[str, Any] = {}
+    if os.geteuid() == 0:  # it refuses to run as root
+        folder.chmod(0o777)
+        identity = {"user": 65534, "group": 65534, "extra_groups": []}
+
+    def run(*words: str) -> None:
+        subprocess.run([str(programs / words[0]), *words[1:]], check=True, capture_output=True, cwd="/tmp", **identity)
+
+    data = str(folder / "data")
+    run("initdb", "-D", data, "-U", "arena", "--auth=trust", "--no-sync", "-E", "UTF8")
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+    run("pg_ctl", "-D", data, "-l", str(folder / "log"), "-o", options, "-w", "start")
+    try:
+        yield f"postgresql://arena@/postgres?host={folder}"
+    finally:
+        run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
