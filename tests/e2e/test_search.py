@@ -90,6 +90,10 @@ def test_a_search_that_is_cut_off_goes_on_as_if_it_had_not_been(
             "belongs to --engine ray",
         ),
         (["run", "specs.yaml", "tiny", "--engine", "ray"], "--engine and --address belong to the mode search"),
+        (
+            ["run", "specs.yaml", "tiny", "search", "--engine", "population", "-s", "env.backend=gymnasium"],
+            "--engine ray",
+        ),
         (["run", "tiny", "search@nowhere"], "nowhere"),
         (["run", "specs.yaml", "tiny", "serch"], "did you mean search?"),
     ],

@@ -33,25 +33,21 @@ QUIET = {
 
 def choose_engine(spec: Spec, engine: str | None, address: str | None) -> str:
     """The engine asked for; without one, the population where the environment lives in JAX, else Ray."""
-    if engine is not None:
-        if engine not in ENGINES:
-            nearest = near(engine, ENGINES)
-            hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(ENGINES)}"
-            raise SpecError(f"the engine {engine!r} is unknown; {hint}")
-        if address and engine != "ray":
-            raise SpecError("--address names a Ray cluster: it belongs to --engine ray")
-        return engine
-    if address:
-        return "ray"
     from rewardlab.envs.make import find_jax
 
-    if spec.env.backend != "gymnasium" and find_jax(spec.env.name) is not None:
-        return "population"
-    if importlib.util.find_spec("ray") is None:
-        raise SpecError(
-            f'{spec.env.name} lives outside JAX, where a search is run by Ray: pip install "rewardlab[search]"'
-        )
-    return "ray"
+    if engine is not None and engine not in ENGINES:
+        nearest = near(engine, ENGINES)
+        hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(ENGINES)}"
+        raise SpecError(f"the engine {engine!r} is unknown; {hint}")
+    if address and engine == "population":
+        raise SpecError("--address names a Ray cluster: it belongs to --engine ray")
+    lives_in_jax = spec.env.backend != "gymnasium" and find_jax(spec.env.name) is not None
+    if engine == "population" and not lives_in_jax:
+        raise SpecError(f"{spec.env.name} lives outside JAX, where trials are no population: --engine ray")
+    chosen = engine or ("population" if lives_in_jax and not address else "ray")
+    if chosen == "ray" and importlib.util.find_spec("ray") is None:
+        raise SpecError(f'a search of {spec.env.name} by Ray needs: pip install "rewardlab[search]"')
+    return chosen
 
 
 def search(spec: Spec, data: Path, engine: str | None, address: str | None, hub: str | None = None) -> None:

@@ -215,6 +215,14 @@ class ScanLoop:
         runner: Runner = self._start(self.algorithm, keys)
         return self.place(runner) if self.distributed else runner
 
+    def compile(self, keys: PRNGKeyArray) -> None:
+        """Compile what `advance` runs, for as many sessions as keys, before there is a runner."""
+        where = NamedSharding(self.mesh, P("sessions"))
+        shapes = jax.eval_shape(self._start, self.algorithm, keys)
+        runner = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where), shapes)
+        number = jax.ShapeDtypeStruct((), jnp.int32)
+        self._advance = self._advance.lower(self.algorithm, runner, number, number, number).compile()
+
     def place(self, runner: Runner) -> Runner:
         """A runner read from a checkpoint, laid out over the devices: a share of the sessions on each, or, distributed,
         a share of the environments and all of the learner."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ class Group:
     env: VectorEnv
     segment: int = 0
     width: int = 0  # lanes of the program
+    ready: dict[int, Future[ScanLoop]] = field(default_factory=dict)  # programs by width that are made ahead
     loop: ScanLoop | None = None
     runner: Runner | None = None
 
@@ -70,21 +72,37 @@ class Group:
         return own + [own[i % len(own)] for i in range(self.width - len(own))]
 
     def fit(self) -> None:
-        """The width for the trials that still run: a multiple of the devices, and no narrower than pays."""
-        count, devices = len(self.specs) * self.sessions, len(jax.local_devices())
-        needed = count + (-count % devices if count > 1 else 0)
-        least = LEAST + -LEAST % devices
-        self.width = max(needed, min(self.width, least))
+        """The width for the trials that still run."""
+        self.width = width_for(len(self.specs) * self.sessions, self.width)
 
     def build(self) -> ScanLoop:
         """The program of the trials that still run: the one at hand, if it has the right width."""
-        lanes = self.lanes()
-        population = jax.tree.map(lambda *xs: jnp.stack(xs), *(self.algorithms[trial] for trial, _ in lanes))
-        if self.loop is not None and self.loop.lanes == len(lanes):
-            self.loop.algorithm = population
-        else:
-            self.loop = ScanLoop(self.first, self.algorithms[lanes[0][0]], self.env, len(lanes), population)
+        population = self.population()
+        if self.loop is None or self.loop.lanes != self.width:
+            made = self.ready.get(self.width)
+            self.loop = self.program(population, self.width) if made is None else made.result()
+        self.loop.algorithm = population
         return self.loop
+
+    def population(self) -> Algorithm:
+        """The algorithms of all lanes as one, their numbers stacked."""
+        stacked: Algorithm = jax.tree.map(lambda *xs: jnp.stack(xs), *(self.algorithms[t] for t, _ in self.lanes()))
+        return stacked
+
+    def program(self, population: Algorithm, width: int) -> ScanLoop:
+        """A program for so many lanes."""
+        return ScanLoop(self.first, self.algorithms[self.trials[0]], self.env, width, population)
+
+    def make_ahead(self, widths: Sequence[int], pool: ThreadPoolExecutor) -> None:
+        """Compile the programs of later rungs beside the first one: it takes longer than to run them."""
+        spec, population = self.first, self.population()
+
+        def make(width: int) -> ScanLoop:
+            loop = self.program(jax.tree.map(lambda x: x[:width], population), width)
+            loop.compile(session_keys(spec)[np.zeros(width, int)])
+            return loop
+
+        self.ready = {width: pool.submit(make, width) for width in dict.fromkeys(widths) if width < self.width}
 
     def start(self) -> None:
         """All sessions at their beginning, each with the randomness that `train` would give it."""
@@ -103,6 +121,13 @@ class Group:
         index = jnp.array([before.index(lane) for lane in self.lanes()])
         gathered = jax.tree.map(lambda x: jnp.take(x, index, axis=0), jax.device_put(self.runner, jax.devices()[0]))
         self.runner = self.build().place(gathered)
+
+
+def width_for(count: int, before: int) -> int:
+    """How wide a program of so many lanes is: a multiple of the devices, and no narrower than pays."""
+    devices = len(jax.local_devices())
+    needed = count + (-count % devices if count > 1 else 0)
+    return max(needed, min(before, LEAST + -LEAST % devices))
 
 
 def groups_of(study: Study, trials: Sequence[int]) -> list[Group]:
@@ -145,18 +170,31 @@ class Population:
     def run(self, stopped: Stopped) -> Iterator[str]:
         """To the end, or until asked to stop; yields lines on how it goes. The study is saved in both cases."""
         spec = self.study.spec
-        scheduler = spec.meta.search_scheduler
-        for rung in [*rungs(scheduler, spec.env.max_frame), spec.env.max_frame]:
-            for group in self.groups:
-                for chunk in self._march(group, rung):
-                    yield self._take(group, chunk)
-                    if stopped():
-                        self.save()
-                        return
-            yield self._compare(rung, rung == spec.env.max_frame)
-            self.save()
+        stops = [*rungs(spec.meta.search_scheduler, spec.env.max_frame), spec.env.max_frame]
+        with ThreadPoolExecutor(1) as pool:
+            if len(self.groups) == 1:  # of several, nobody knows which will go on
+                self.groups[0].make_ahead(list(self._widths(len(stops) - 1)), pool)
+            for rung in stops:
+                for group in self.groups:
+                    for chunk in self._march(group, rung):
+                        yield self._take(group, chunk)
+                        if stopped():
+                            self.save()
+                            pool.shutdown(cancel_futures=True)
+                            return
+                yield self._compare(rung, rung == spec.env.max_frame)
+                self.save()
         self.study.finish()
         self.path.unlink(missing_ok=True)
+
+    def _widths(self, rungs_left: int) -> Iterator[int]:
+        """How wide the only group's program will be after each rung, if no trial crashes."""
+        group, scheduler = self.groups[0], self.study.spec.meta.search_scheduler
+        count, width = len(group.trials), group.width
+        for _ in range(rungs_left if scheduler else 0):
+            count = max(1, count // scheduler.reduction_factor) if scheduler else count
+            width = width_for(count * group.sessions, width)
+            yield width
 
     def _march(self, group: Group, rung: int) -> Iterator[Chunk]:
         """One group up to a rung, chunk by chunk."""
