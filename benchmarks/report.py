@@ -69,6 +69,20 @@ def gpu() -> Iterator[str]:
         yield f"| {row['num_envs']} × {row['sessions']} | {speed} | {warmup} | {row['return_last']:.1f} |"
 
 
+def search() -> Iterator[str]:
+    record = read("search.json")
+    yield "\n## Search: a population against Ray Tune\n\n`python benchmarks/search.py --warm`\n"
+    yield f"PPO on CartPole, four ranges, ASHA from 10,000 frames by thirds, {record['cores']} cores: the whole command,"
+    yield "start and compilation included. Each engine begins with an empty cache of compiled programs, which Ray's trials"
+    yield "share; “compiled before” is the same search once more.\n"
+    yield table_head("engine", "trials", "wall time, s", "best score", "frames", "Ray takes")
+    slow = next((row["seconds"] for row in record["rows"] if row["label"] == "ray"), None)
+    for row in record["rows"]:
+        times = "" if slow is None or row["label"] == "ray" else f"{slow / row['seconds']:.1f}×"
+        told = f"{row['label']} | {row['trials']} | {row['seconds']:.1f} | {row['best']:.2f} | {row['frames']:,}"
+        yield f"| {told} | {times} |"
+
+
 def startup() -> Iterator[str]:
     yield "\n## From the command line to the end\n\n`python benchmarks/startup.py`\n\n| | s |\n|---|---|"
     for name, seconds in read("startup.json").items():
@@ -116,7 +130,7 @@ def table_head(*names: str) -> str:
 
 
 def main() -> None:
-    lines = [HEAD, *side_by_side(), *growth(), *gpu(), *startup(), *game_speed(), *game_policies()]
+    lines = [HEAD, *side_by_side(), *growth(), *gpu(), *search(), *startup(), *game_speed(), *game_policies()]
     PAGE.write_text("\n".join(lines) + "\n")
     print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
 
