@@ -77,6 +77,13 @@ def test_algorithms_that_played_different_environments_are_not_aggregated(tmp_pa
         robust.draw("both", paths, tmp_path / "both")
 
 
+def test_a_search_is_no_run_to_compare(tmp_path: Path) -> None:
+    run = finished_run(tmp_path, 0, [400.0])
+    (run.path / "info" / "ppo_cartpole_experiment_df.csv").write_text("trial\n")
+    with pytest.raises(RecordError, match="is a search: compare runs of train"):
+        read_entry(run.path)
+
+
 def test_plot_and_plot_list_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = finished_run(tmp_path / "data", 0, [400.0]).path, slm_run(tmp_path / "data")
     monkeypatch.chdir(tmp_path)
