@@ -94,7 +94,8 @@ def serve(place: Place) -> Iterator[Callable[..., Client]]:
 
     def client(token: str | None = None) -> Client:
         made = Client("http://arena", token)
-        made._http = TestClient(app, base_url="http://arena", headers={"X-Auth-Token": token} if token else {})
+        own: Any = TestClient(app, base_url="http://arena", headers={"X-Auth-Token": token} if token else {})
+        made._http = own
         return made
 
     yield client

@@ -39,21 +39,22 @@ class Settings:
     rates: Rates = field(default_factory=Rates)
 
 
-Pages = Callable[[FastAPI, Place, Boards], None]
+Pages = Callable[[FastAPI], None]
 
 
-def make_app(place: Place, settings: Settings | None = None, pages: Pages | None = None) -> App:
-    """The API, the pages on top of it, and the limits around both."""
+def make_app(place: Place | None, settings: Settings | None = None, pages: Pages | None = None) -> App:
+    """The API of an arena, if there is one, the pages, and the limits around both."""
     settings = settings or Settings()
     app = FastAPI(
         title="RewardLab arena", version="1", openapi_url=f"{API}/openapi.json", docs_url=None, redoc_url=None
     )
-    boards = Boards(place.seasons)
-    api = router(place, boards)
-    app.include_router(api, prefix=API)
-    app.include_router(api, include_in_schema=False)
+    if place is not None:
+        app.state.boards = Boards(place.seasons)
+        api = router(place, app.state.boards)
+        app.include_router(api, prefix=API)
+        app.include_router(api, include_in_schema=False)
     if pages is not None:
-        pages(app, place, boards)
+        pages(app)
     _errors(app)
     return Limiter(Guard(app), settings.rates)
 

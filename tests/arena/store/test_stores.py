@@ -32,10 +32,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "postgresql":
         server, name = request.getfixturevalue("postgres"), f"t{uuid.uuid4().hex}"
         admin = Database(server)
-        with admin.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
+        with admin.write() as session:
+            session.execute(text(f"CREATE SCHEMA {name}"))
         admin.close()
-        url = server.replace("/postgres?", f"/{name}?")
+        url = f"{server}&options=-csearch_path%3D{name}"
     made = Place(tmp_path / "arena", url, quotas=Quotas(per_day=6))
     assert made.set_up() is not None
     made.seasons.add(read_season(QUICK))
