@@ -75,6 +75,8 @@ def test_a_search_that_is_cut_off_goes_on_as_if_it_had_not_been(
     assert result.returncode == 0, result.stderr
     for name in ("info/tiny_experiment_df.csv", "tiny_best_spec.yaml", "info/tiny_t2_s0_session_df_train.csv"):
         assert (path / name).read_bytes() == (whole / name).read_bytes(), name
+    assert "is a search: go on with" in run(place, "run", "tiny", f"train@{root}/{path.name}").stderr
+    assert "There is no run of tiny" in run(place, "run", "tiny", "train@latest", "--data", root).stderr
     again = run(place, "run", "tiny", "search@latest", "--data", root)
     assert again.returncode == 1
     assert "is finished: its best spec is" in again.stderr

@@ -87,10 +87,13 @@ def run(
     if where == "hub":
         where = str(fetch_unfinished(words[-1], hub, data) or "")
     if kind in ("train", "search") and where:
-        folder = RunFolder.latest(words[-1], data) if where == "latest" else RunFolder.open(where)
+        searching = kind == "search"
+        folder = RunFolder.latest(words[-1], data, searching) if where == "latest" else RunFolder.open(where)
+        if folder.is_search and not searching:
+            raise SpecError(f"{where} is a search: go on with rewardlab run {folder.spec_name} search@{where}")
         if settings:
             raise SpecError("a resumed run keeps its spec: leave out -s, or start a new run")
-        if kind == "search":
+        if searching:
             from rewardlab.cli import search
 
             search.resume(load(folder.spec_path, folder.spec_name), folder, address, sent_to)

@@ -17,7 +17,7 @@ from rewardlab.experiment import device
 from rewardlab.experiment.record import RunFolder, provenance
 from rewardlab.experiment.search.advice import advice
 from rewardlab.experiment.search.points import draw
-from rewardlab.experiment.search.study import Study, best_path, ranking_path, state_path
+from rewardlab.experiment.search.study import Study, best_path, ranking_path
 from rewardlab.plots.launch import draw_apart
 from rewardlab.spec import Spec, SpecError, dump, near, parse_search
 
@@ -73,7 +73,7 @@ def search(spec: Spec, data: Path, engine: str | None, address: str | None, hub:
 
 def resume(spec: Spec, folder: RunFolder, address: str | None, hub: str | None = None) -> None:
     """A search that was interrupted."""
-    if not state_path(folder).exists():
+    if not folder.is_search:
         raise SpecError(f"{folder.path} is no search: resume it with rewardlab run {spec.name} train@{folder.path}")
     if best_path(folder).exists():
         raise SpecError(f"{folder.path} is finished: its best spec is {best_path(folder)}")

@@ -107,14 +107,17 @@ class RunFolder:
         return cls(path, min((match["spec"] for match in matches), key=len), trial or 0)
 
     @classmethod
-    def latest(cls, spec_name: str, root: Path = Path("data")) -> RunFolder:
-        """The newest run of a spec."""
+    def latest(cls, spec_name: str, root: Path = Path("data"), search: bool = False) -> RunFolder:
+        """The newest run of a spec, or its newest search."""
         name = re.compile(re.escape(spec_name) + "_" + _STAMP)
         folders = [(match, path) for path in root.glob("*") if (match := name.fullmatch(path.name))]
         for _, path in sorted(folders, key=lambda f: (f[0]["stamp"], int(f[0]["again"] or 0)), reverse=True):
             if any(path.glob("*_spec.yaml")):  # a run that was killed before it wrote its spec is none
-                return cls.open(path)
-        raise RecordError(f"There is no run of {spec_name} in {root}: train it first.")
+                found = cls.open(path)
+                if found.is_search == search:
+                    return found
+        what, verb = ("search", "search") if search else ("run", "train")
+        raise RecordError(f"There is no {what} of {spec_name} in {root}: {verb} it first.")
 
     def with_trial(self, trial: int) -> RunFolder:
         """The same folder, seen as another trial of a search."""
@@ -144,6 +147,16 @@ class RunFolder:
     def checkpoint_path(self) -> Path:
         """Everything that a resume needs, of all sessions."""
         return self.path / "model" / f"{self.stem}_ckpt-last.safetensors"
+
+    @property
+    def search_path(self) -> Path:
+        """What a search tried, and how each trial ended."""
+        return self.path / "info" / f"{self.spec_name}_search.json"
+
+    @property
+    def is_search(self) -> bool:
+        """Whether this is a search and no run."""
+        return self.search_path.exists()
 
     @property
     def timing_path(self) -> Path:

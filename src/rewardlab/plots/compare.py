@@ -59,7 +59,7 @@ class Entry:
 def read_entry(path: Path) -> Entry:
     """A run of ours or of SLM-Lab's, from its tables."""
     run = RunFolder.open(path)
-    if any(run.path.glob("info/*_experiment_df.csv")) or any(run.path.glob("info/*_search.json")):
+    if run.is_search or any(run.path.glob("info/*_experiment_df.csv")):  # the second is SLM-Lab's mark as well
         raise RecordError(f"{path} is a search: compare runs of train.")
     spec = run.read_spec()
     tables = [read_columns(run.session_df_path(s, "train")) for s in run.sessions()]

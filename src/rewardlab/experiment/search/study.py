@@ -45,7 +45,7 @@ class Study:
     @classmethod
     def open(cls, spec: Spec, folder: RunFolder) -> Study:
         """A search as it was left."""
-        state = read_json(state_path(folder))
+        state = read_json(folder.search_path)
         points = {int(trial): dict(point) for trial, point in state["points"].items()}
         outcomes = {int(trial): Outcome(**outcome) for trial, outcome in state["outcomes"].items()}
         study = cls(spec, folder, state["engine"], points, outcomes)
@@ -110,7 +110,7 @@ class Study:
                     table.write(place.session_df_path(session, "train"))
         outcomes = {str(t): vars(o) for t, o in sorted(self.outcomes.items())}
         points = {str(t): p for t, p in sorted(self.points.items())}
-        write_json(state_path(self.folder), {"engine": self.engine, "points": points, "outcomes": outcomes})
+        write_json(self.folder.search_path, {"engine": self.engine, "points": points, "outcomes": outcomes})
 
     def finish(self) -> None:
         """Every trial's spec and metrics, the ranking, and the best spec."""
@@ -163,11 +163,6 @@ class Study:
     def _read_tables(self, trial: int) -> list[SessionTable]:
         place = self.folder.with_trial(trial)
         return [SessionTable.read(place.session_df_path(s, "train")) for s in place.sessions()]
-
-
-def state_path(folder: RunFolder) -> Any:
-    """Points and outcomes."""
-    return folder.path / "info" / f"{folder.spec_name}_search.json"
 
 
 def ranking_path(folder: RunFolder) -> Any:
