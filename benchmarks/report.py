@@ -29,7 +29,8 @@ def side_by_side() -> Iterator[str]:
     machine, versions = record["machine"], record["versions"]
     yield "## Side by side with peers\n"
     yield "`python benchmarks/classic.py` ([how it is measured](../benchmarks/README.md))\n"
-    yield f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}. Medians of turns in one run; ×4:"
+    yield f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}. Each task is a run of its own"
+    yield "(`--tasks`) in which the contestants take turns; medians are shown. ×4:"
     yield "four sessions, one program here and in the PureJaxRL-style one, four processes elsewhere."
     for task, rows in record["tasks"].items():
         yield f"\n### {task}\n"
@@ -72,9 +73,9 @@ def gpu() -> Iterator[str]:
 def search() -> Iterator[str]:
     record = read("search.json")
     yield "\n## Search: a population against Ray Tune\n\n`python benchmarks/search.py --warm`\n"
-    yield f"PPO on CartPole, four ranges, ASHA from 10,000 frames by thirds, {record['cores']} cores: the whole command,"
-    yield "start and compilation included. Each engine begins with an empty cache of compiled programs, which Ray's trials"
-    yield "share; “compiled before” is the same search once more.\n"
+    yield f"PPO on CartPole, four ranges, ASHA from 10,000 frames by thirds, {record['cores']} cores: the whole"
+    yield "command, start and compilation included. Each engine begins with an empty cache of compiled programs, which"
+    yield "Ray's trials share; “compiled before” is the same search once more.\n"
     yield table_head("engine", "trials", "wall time, s", "best score", "frames", "Ray takes")
     slow = next((row["seconds"] for row in record["rows"] if row["label"] == "ray"), None)
     for row in record["rows"]:
