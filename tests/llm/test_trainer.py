@@ -27,7 +27,7 @@ from rewardlab.llm.tasks import Entry
 from rewardlab.llm.tokenizer import CharacterTokenizer
 from rewardlab.llm.trainer import NotFinite, Step, Trainer, join, summary, token_advantages
 
-SHAPE = replace(tiny_config(), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2)
+SHAPE = replace(tiny_config(), hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2)
 SHAPE = replace(SHAPE, num_key_value_heads=1, head_dim=16)
 
 

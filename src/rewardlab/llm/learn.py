@@ -65,8 +65,10 @@ class Settings(NamedTuple):
 class Batch(NamedTuple):
     """Completions behind their prompts, and what learning needs of each token."""
 
-    tokens: Int[Array, "B P+C"]
-    padding: Int[Array, " B"]
+    prompts: Int[Array, "Q P"]
+    padding: Int[Array, " Q"]
+    which: Int[Array, " B"]  # the prompt of each row: one that several rows share is read once
+    tokens: Int[Array, "B C"]
     mask: Float[Array, "B C"]
     weight: Float[Array, " B"]
     old_log_prob: Float[Array, "B C"]
@@ -101,23 +103,25 @@ def in_type(tree: Any, dtype: str) -> Any:
     return jax.tree.map(lambda x: x.astype(dtype), tree)
 
 
-def hidden_states(model: Model, tokens: Array, padding: Array, completion: int, remat: bool = False) -> Array:
+def hidden_states(model: Model, batch: Batch, remat: bool) -> Float[Array, "B C D"]:
     """The state before each token of the completions."""
-    return model(tokens, padding, remat)[:, -completion - 1 : -1]
+    asked, caches = model.read(batch.prompts, batch.padding, None, remat)
+    caches = jax.tree.map(lambda x: x[batch.which], caches)
+    said, _ = model.read(batch.tokens[:, :-1], batch.padding[batch.which], caches, remat)
+    return jnp.concatenate([asked[:, -1:][batch.which], said], axis=1)
 
 
 def completion_log_probs(model: Model, batch: Batch, settings: Settings) -> Float[Array, "B C"]:
     """log π of every token of the completions, among what could have been drawn."""
-    width = batch.mask.shape[1]
-    hidden = hidden_states(model, batch.tokens, batch.padding, width, settings.remat)
+    hidden = hidden_states(model, batch, settings.remat)
 
     def read(xs: tuple[Array, Array, Array | None]) -> Array:
         logits = allowed(model.logits(xs[0]), settings.forbidden)
         return log_prob(settings.how, logits, xs[1], xs[2])
 
     support = batch.support if settings.how.cuts else None
-    parts = (hidden, batch.tokens[:, -width:], support)
-    if hidden.shape[0] * width * model.config.vocab_size > WIDE_LOGITS:
+    parts = (hidden, batch.tokens, support)
+    if batch.tokens.size * model.config.vocab_size > WIDE_LOGITS:
         one_by_one: Array = jax.lax.map(jax.checkpoint(read), parts)
         return one_by_one
     return read(parts)
@@ -125,7 +129,7 @@ def completion_log_probs(model: Model, batch: Batch, settings: Settings) -> Floa
 
 def values(critic: Critic, batch: Batch, settings: Settings) -> Float[Array, "B C"]:
     """V before each token of the completions."""
-    hidden = hidden_states(critic.model, batch.tokens, batch.padding, batch.mask.shape[1], settings.remat)
+    hidden = hidden_states(critic.model, batch, settings.remat)
     return (hidden @ critic.head).astype(jnp.float32)
 
 
@@ -194,10 +198,10 @@ def appraise(critic: Critic, batch: Batch, settings: Settings) -> Array:
     return values(in_type(critic, settings.dtype), batch, settings)
 
 
-def fitting(count: int, full: int) -> int:
-    """The smallest of full, full/2, full/4 and full/8 that holds so many: few shapes, little padding."""
+def fitting(count: int, full: int, halvings: int = 2) -> int:
+    """The smallest of full, full/2, full/4 … that holds so many: few shapes, for each of them is compiled."""
     size = full
-    for _ in range(3):
+    for _ in range(halvings):
         if size % 2 == 0 and size // 2 >= count:
             size //= 2
     return size
@@ -233,7 +237,7 @@ def microbatches(
     weights = dict(zip(rows.tolist(), weight.tolist(), strict=True))
     prompt, longest = rollouts.prompts.shape[1], rollouts.tokens.shape[1]
     while len(order):
-        width = fitting(int(rollouts.length[order[0]]), longest)
+        width = fitting(int(rollouts.length[order[0]]), longest, halvings=1)
         most = full
         while most > 1 and most * (prompt + width) > budget:
             most = -(-most // 2)
@@ -245,7 +249,9 @@ def cut_out(experience: Experience, rows: NDArray[np.int64], weight: Sequence[fl
     """A batch of some rows, filled up with rows that weigh nothing."""
     rollouts = experience.rollouts
     missing = size - len(rows)
-    which = rows // (len(rollouts.tokens) // len(rollouts.prompts))
+    asked, which = np.unique(rows // (len(rollouts.tokens) // len(rollouts.prompts)), return_inverse=True)
+    prompts = fitting(len(asked), min(size, len(rollouts.prompts)), halvings=0)
+    more = prompts - len(asked)
 
     def take(x: NDArray[Any] | None) -> Array | None:
         if x is None:
@@ -253,10 +259,11 @@ def cut_out(experience: Experience, rows: NDArray[np.int64], weight: Sequence[fl
         fill = NONE if x is rollouts.support and x.dtype == np.int32 else 255 if x is rollouts.support else 0
         return jnp.asarray(np.pad(x[rows, :width], ((0, missing),) + ((0, 0),) * (x.ndim - 1), constant_values=fill))
 
-    both = np.concatenate([rollouts.prompts[which], rollouts.tokens[rows, :width]], axis=1)
     return Batch(
-        tokens=jnp.asarray(np.pad(both, ((0, missing), (0, 0)))),
-        padding=jnp.asarray(np.pad(rollouts.padding[which], (0, missing))),
+        prompts=jnp.asarray(np.pad(rollouts.prompts[asked], ((0, more), (0, 0)))),
+        padding=jnp.asarray(np.pad(rollouts.padding[asked], (0, more))),
+        which=jnp.asarray(np.pad(which.reshape(-1), (0, missing)).astype(np.int32)),
+        tokens=take(rollouts.tokens),  # type: ignore[arg-type]
         mask=take(experience.mask),  # type: ignore[arg-type]
         weight=jnp.asarray(np.pad(np.asarray(weight, np.float32), (0, missing))),
         old_log_prob=take(experience.old_log_prob),  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ gate and up. Rows of a batch are padded on the left, so that all rows write the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 MASKED = -1e30
+NARROW = 1024  # tokens
 UNROLLED_LAYERS = 6  # up to so many layers are compiled one by one; more are one scanned layer
 
 
@@ -103,28 +104,36 @@ class Model(eqx.Module):
 
     def __call__(self, tokens: Int[Array, "B S"], padding: Int[Array, " B"], remat: bool = False) -> Array:
         """Hidden states of whole rows, each after its own padding."""
-        x, rotation, mask = self._enter(tokens, padding)
+        return self.read(tokens, padding, None, remat)[0]
 
-        def through(x: Array, layer: Layer) -> tuple[Array, None]:
-            return block(self.config, layer, x, rotation, mask)[0], None
+    def read(
+        self,
+        tokens: Int[Array, "B S"],
+        padding: Int[Array, " B"],
+        before: tuple[Cache, ...] | None = None,
+        remat: bool = False,
+    ) -> tuple[Float[Array, "B S D"], tuple[Cache, ...]]:
+        """Hidden states of rows that go on after `before`, and every layer's keys and values from the start."""
+        done = 0 if before is None else before[0].keys.shape[2]
+        slots = jnp.arange(done + tokens.shape[1])
+        mask = (slots <= slots[done:, None])[None] & (slots >= padding[:, None])[:, None, :]
+        positions = jnp.maximum(slots[done:] - padding[:, None], 0)
+        rotation = rotate_by(self.config, positions, self.embedding.dtype)
+
+        def through(x: Array, layer: tuple[Layer, Cache | None]) -> tuple[Array, Cache]:
+            return block(self.config, layer[0], x, rotation, mask, layer[1])
 
         if remat:
             through = jax.checkpoint(through)
+        x, caches = self.embed(tokens), []
         if len(self.layers) <= UNROLLED_LAYERS:
-            for layer in self.layers:
-                x, _ = through(x, layer)
+            for i, layer in enumerate(self.layers):
+                x, cache = through(x, (layer, None if before is None else before[i]))
+                caches.append(cache)
         else:
-            x, _ = jax.lax.scan(through, x, jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.layers))
-        return rms_norm(x, self.norm, self.config.rms_norm_eps)
-
-    def prefill(self, tokens: Int[Array, "B S"], padding: Int[Array, " B"]) -> tuple[Array, tuple[Cache, ...]]:
-        """The hidden state of the last position, and every layer's keys and values."""
-        x, rotation, mask = self._enter(tokens, padding)
-        caches = []
-        for layer in self.layers:
-            x, cache = block(self.config, layer, x, rotation, mask)
-            caches.append(cache)
-        return rms_norm(x[:, -1], self.norm, self.config.rms_norm_eps), tuple(caches)
+            x, stacked = jax.lax.scan(through, x, (_stack(self.layers), None if before is None else _stack(before)))
+            caches = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(self.layers))]
+        return rms_norm(x, self.norm, self.config.rms_norm_eps), tuple(caches)
 
     def decode(
         self, token: Int[Array, " B"], padding: Int[Array, " B"], caches: tuple[Cache, ...], slot: Int[Array, ""]
@@ -133,23 +142,30 @@ class Model(eqx.Module):
         slots = jnp.arange(caches[0].keys.shape[2])
         mask = (slots <= slot)[None, None, :] & (slots >= padding[:, None])[:, None, :]
         rotation = rotate_by(self.config, (slot - padding)[:, None], self.embedding.dtype)
-        x = self.embedding[token][:, None]
+        x = self.embed(token)[:, None]
         written = []
         for layer, cache in zip(self.layers, caches, strict=True):
             x, cache = block(self.config, layer, x, rotation, mask, cache, slot)
             written.append(cache)
         return rms_norm(x[:, 0], self.norm, self.config.rms_norm_eps), tuple(written)
 
+    def embed(self, tokens: Int[Array, "*batch"]) -> Float[Array, "*batch D"]:
+        """Rows of the embedding; of few tokens by a product: a gather is dear to differentiate on a CPU."""
+        if len(self.embedding) > NARROW:
+            return self.embedding[tokens]
+        return affine(jax.nn.one_hot(tokens, len(self.embedding), dtype=self.embedding.dtype), self.embedding, None)
+
     def logits(self, hidden: Float[Array, "*batch D"]) -> Float[Array, "*batch V"]:
         """Scores of the next token, in float32."""
         head = self.embedding if self.head is None else self.head
-        return jnp.einsum("...d,vd->...v", hidden, head, preferred_element_type=jnp.float32)
+        flat = hidden.reshape(-1, hidden.shape[-1])
+        scores = jnp.einsum("nd,vd->nv", flat, head, preferred_element_type=jnp.float32)
+        return scores.reshape(*hidden.shape[:-1], len(head))
 
-    def _enter(self, tokens: Array, padding: Array) -> tuple[Array, Rotation, Array]:
-        slots = jnp.arange(tokens.shape[1])
-        mask = (slots[None, :] <= slots[:, None])[None] & (slots >= padding[:, None])[:, None, :]
-        positions = jnp.maximum(slots - padding[:, None], 0)
-        return self.embedding[tokens], rotate_by(self.config, positions, self.embedding.dtype), mask
+
+def _stack(parts: tuple[Any, ...]) -> Any:
+    """Trees of one shape as one tree with a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
 
 
 def block(
@@ -161,7 +177,7 @@ def block(
     cache: Cache | None = None,
     slot: Array | None = None,
 ) -> tuple[Array, Cache]:
-    """One layer; with a cache, its keys and values are those before, and these at `slot`."""
+    """One layer; with a cache, these keys and values come behind those, or into its `slot`."""
     B, S, _ = x.shape
     K, hd = config.num_key_value_heads, config.head_dim
     normed = rms_norm(x, layer.attention_norm, config.rms_norm_eps)
@@ -174,7 +190,9 @@ def block(
         key = rms_norm(key, layer.key_norm, config.rms_norm_eps)
     query, key = rotate(query, rotation), rotate(key, rotation)
     own = Cache(key.swapaxes(1, 2), value.swapaxes(1, 2))
-    if cache is not None and slot is not None:
+    if cache is not None and slot is None:
+        own = Cache(*(jnp.concatenate(parts, axis=2) for parts in zip(cache, own, strict=True)))
+    elif cache is not None:
         place = (0, 0, slot, 0)
         own = Cache(*(jax.lax.dynamic_update_slice(old, new, place) for old, new in zip(cache, own, strict=True)))
     x = x + affine(attend(query, own, mask), layer.output, layer.output_bias)
@@ -187,17 +205,18 @@ def attend(query: Float[Array, "B S H hd"], cache: Cache, mask: Array) -> Float[
     """softmax(QKᵀ/√d) V; each key and value serves a group of heads."""
     B, S, H, hd = query.shape
     K = cache.keys.shape[1]
-    grouped = query.reshape(B, S, K, H // K, hd).transpose(0, 2, 3, 1, 4)
-    scores = jnp.einsum("bkgsd,bktd->bkgst", grouped, cache.keys, preferred_element_type=jnp.float32)
+    grouped = query.reshape(B, S, K, H // K, hd).transpose(0, 2, 3, 1, 4).reshape(B, K, -1, hd)
+    scores = jnp.einsum("bkqd,bktd->bkqt", grouped, cache.keys, preferred_element_type=jnp.float32)
+    scores = scores.reshape(B, K, H // K, S, -1)
     scores = jnp.where(mask[:, None, None], scores * hd**-0.5, MASKED)
-    weights = jax.nn.softmax(scores, axis=-1).astype(query.dtype)
-    mixed = jnp.einsum("bkgst,bktd->bkgsd", weights, cache.values)
+    weights = jax.nn.softmax(scores, axis=-1).astype(query.dtype).reshape(B, K, (H // K) * S, -1)
+    mixed = jnp.einsum("bkqt,bktd->bkqd", weights, cache.values).reshape(B, K, H // K, S, hd)
     return mixed.transpose(0, 3, 1, 2, 4).reshape(B, S, H * hd)
 
 
 def affine(x: Array, weight: Array, bias: Array | None) -> Array:
-    """xW + b."""
-    y = x @ weight
+    """xW + b, as a product of two matrices: over more axes XLA's gradient is four times slower on a CPU."""
+    y = (x.reshape(-1, x.shape[-1]) @ weight).reshape(*x.shape[:-1], weight.shape[-1])
     return y if bias is None else y + bias
 
 

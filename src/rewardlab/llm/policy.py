@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,5 +109,10 @@ def _tiny(cache: Path, say: Callable[[str], None]) -> Policy:
     if not (folder / "config.json").is_file():
         say(f"making {TINY}: {how.steps} steps of supervised warm-up, once")
         trained = sft.train(how, blank(how.seed), say)
-        save_policy(folder, trained)
+        beside = folder.with_name(f".{folder.name}.{os.getpid()}")
+        save_policy(beside, trained)
+        try:
+            beside.rename(folder)  # whole or not at all
+        except OSError:  # another process was faster, with the same weights
+            shutil.rmtree(beside)
     return Policy(load_model(folder, jnp.float32), CharacterTokenizer())

@@ -24,7 +24,7 @@ from rewardlab.llm.shard import Placement
 from rewardlab.maths.truncation import NONE, Draw, Truncation, draw
 
 SMALLEST = 8  # rows: a smaller batch is not faster
-GROWTH = 256  # slots: caches up to this size are made whole, larger ones grow by it
+GROWTH = 512  # slots: caches up to this size are made whole, larger ones grow by it
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ def pad_left(rows: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int32]
 @partial(jax.jit, static_argnames=("rollouts", "slots"))
 def begin(model: Model, prompts: Array, padding: Array, rollouts: int, slots: int) -> State:
     """Read every prompt once; its caches serve all its rollouts."""
-    hidden, caches = model.prefill(prompts, padding)
+    hidden, caches = model.read(prompts, padding)
     room = ((0, 0), (0, 0), (0, slots - prompts.shape[1]), (0, 0))
     caches = jax.tree.map(lambda x: jnp.repeat(jnp.pad(x, room), rollouts, axis=0), caches)
-    hidden, padding = jnp.repeat(hidden, rollouts, axis=0), jnp.repeat(padding, rollouts)
+    hidden, padding = jnp.repeat(hidden[:, -1], rollouts, axis=0), jnp.repeat(padding, rollouts)
     return State(caches, hidden, padding, jnp.zeros(len(hidden), bool), jnp.asarray(prompts.shape[1], jnp.int32))
 
 

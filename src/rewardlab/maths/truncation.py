@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 WIDE = 16_384  # from so many tokens on, the largest are looked for in two passes
+NARROW = 1024  # up to so many tokens, comparing with all of them is cheaper than gathering
 NONE = -1  # fills a list of tokens that is shorter than its row
 
 
@@ -69,17 +70,25 @@ def log_prob(
 ) -> Float[Array, "*batch"]:
     """log π(token) at this temperature among the tokens of the support."""
     scaled = logits / (how.temperature or 1.0)
-    chosen = jnp.take_along_axis(scaled, token[..., None], axis=-1)[..., 0]
+    V = logits.shape[-1]
+    if V > NARROW:
+        chosen = jnp.take_along_axis(scaled, token[..., None], axis=-1)[..., 0]
+    else:  # a gather is many times dearer to differentiate on a CPU
+        chosen = jnp.sum(jnp.where(token[..., None] == jnp.arange(V), scaled, 0), axis=-1)
     if support is None:
         return chosen - jax.nn.logsumexp(scaled, axis=-1)
+    if not jnp.issubdtype(support.dtype, jnp.uint8) and V > NARROW:
+        # a row without a draw (padding) has an empty support: its own token keeps the number finite
+        among = jnp.take_along_axis(scaled, jnp.maximum(support, 0), axis=-1)
+        empty = jnp.all(support == NONE, axis=-1, keepdims=True)
+        among = jnp.where(support == NONE, jnp.where(empty, chosen[..., None], -jnp.inf), among)
+        return chosen - jax.nn.logsumexp(among, axis=-1)
     if jnp.issubdtype(support.dtype, jnp.uint8):
-        kept = jnp.unpackbits(support, axis=-1, count=logits.shape[-1]).astype(bool)
-        return chosen - jax.nn.logsumexp(jnp.where(kept, scaled, -jnp.inf), axis=-1)
-    among = jnp.take_along_axis(scaled, jnp.maximum(support, 0), axis=-1)
-    # a row without a draw (padding) has an empty support: its own token keeps the number finite
-    empty = jnp.all(support == NONE, axis=-1, keepdims=True)
-    among = jnp.where(support == NONE, jnp.where(empty, chosen[..., None], -jnp.inf), among)
-    return chosen - jax.nn.logsumexp(among, axis=-1)
+        kept = jnp.unpackbits(support, axis=-1, count=V).astype(bool)
+    else:
+        kept = jnp.any(support[..., None] == jnp.arange(V), axis=-2)
+        kept = kept | (~jnp.any(kept, axis=-1, keepdims=True) & (token[..., None] == jnp.arange(V)))
+    return chosen - jax.nn.logsumexp(jnp.where(kept, scaled, -jnp.inf), axis=-1)
 
 
 def largest(x: Float[Array, "B V"], k: int) -> tuple[Array, Int[Array, "B k"]]:
