@@ -24,6 +24,7 @@ NEVER = {
     "plots": {"algos", "nets", "memory", "envs", "llm", "cli"},
     "boards": {"algos", "nets", "memory", "envs", "llm", "cli"},
     "hub": {"algos", "nets", "memory", "envs", "llm", "cli"},
+    "arena": {"algos", "nets", "memory", "envs", "llm", "web", "cli"},
     "web": {"algos", "nets", "memory", "envs", "llm", "cli"},
 }
 
@@ -85,6 +86,17 @@ def test_arrows_point_one_way(path: Path) -> None:
         assert there not in NEVER.get(here, set()), f"{module_of(path)} imports {name}"
         if floor(here) is not None and floor(there) is not None and here != there:
             assert (floor(there) or 0) < (floor(here) or 0), f"{module_of(path)} imports {name}"
+
+
+def test_of_the_arena_only_its_matches_know_the_game() -> None:
+    wrong = [
+        (module_of(f), name)
+        for f in FILES
+        if room(module_of(f)) == "arena" and not module_of(f).startswith("arena.match")
+        for name in imports(f)
+        if room(name) == "cogs"
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("room_name", ["nets", "memory", "algos"])

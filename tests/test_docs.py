@@ -81,7 +81,7 @@ HEADINGS = {
 }
 PAGE_OF = dict.fromkeys(("bench", "plot", "plot-list"), "boards.md") | dict.fromkeys(("list", "pull", "push"), "hub.md")
 PAGE_OF |= dict.fromkeys(("run-remote", "remote"), "remote.md") | {"cogs": "cogs-commands.md"}  # the others': lab.md
-PAGE_OF |= dict.fromkeys(("llm", "speedrun"), "llm.md")
+PAGE_OF |= dict.fromkeys(("llm", "speedrun"), "llm.md") | dict.fromkeys(("arena", "board"), "arena.md")
 SHARED = {
     Algorithm: "Every algorithm",
     ActorCriticAlgorithm: "Actor-critic",
@@ -245,7 +245,7 @@ def commands() -> list[tuple[str, Any]]:
 @pytest.mark.parametrize(("words", "command"), commands(), ids=[words for words, _ in commands()])
 def test_every_command_has_a_section_with_its_options(words: str, command: Any) -> None:
     found = rows(section(page(PAGE_OF.get(words.split()[1], "lab.md")), f"`{words}`"))
-    taken = [p for p in command.params if p.param_type_name == "option"]
+    taken = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     options = {o for p in taken for o in (*p.opts, *p.secondary_opts)} - {"--help"}
     assert set(found) == options
 

@@ -105,6 +105,7 @@ def router(data: Path, site: Site) -> APIRouter:
             request,
             "run.html",
             name=name,
+            place=folder.path.as_posix(),
             metrics=metrics,
             curve=chart(lines, "frames", "mean reward of the last 100 checkpoints"),
             pictures=pictures,

@@ -48,7 +48,7 @@ def figure(value: Any, digits: int = 2) -> str:
         return "–"
     if isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1000):
         return f"{int(value):,}"
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{digits}f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2e}"
 
 
 def moment(seconds: float | None) -> str:
