@@ -131,9 +131,9 @@ def bench_run(
 ) -> None:
     """The work loop: run what the board lacks, add what passes, publish, commit; on failure the next variant of the
     spec, then a search. Started again, it goes on."""
-    from rewardlab.cli import bench_run as command
+    from rewardlab.cli.bench_run import run as work_loop
 
-    command.run(only or [], runner, jobs, data, runs, output, commit, plan, json)
+    work_loop(only or [], runner, jobs, data, runs, output, commit, plan, json)
 
 
 def mount(app: typer.Typer) -> None:

@@ -201,7 +201,7 @@ class ScanLoop:
         start = jax.vmap(self._start_one, in_axes=(self._own, 0))
         self._start = jax.jit(self._spread(start, (learner, each), each))
         advance = self._spread(self._in_turns, (learner, each, one, one, one), (each, second))
-        self._advance = jax.jit(advance, donate_argnums=1)
+        self._advance: Any = jax.jit(advance, donate_argnums=1)
 
     def _spread(self, function: Callable[..., Any], given: Any, result: Any) -> Callable[..., Any]:
         """The function of all sessions, run for a share of them on each device; distributed, the compiler spreads it,
