@@ -7,9 +7,11 @@ from outside: `JAX_PLATFORMS=cuda uv run pytest`.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,3 +35,24 @@ def _compiled_programs() -> Iterator[None]:
     """The cache goes when the tests are over."""
     yield
     _CACHE.cleanup()
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Any]:
+    """What drives browsers."""
+    if shutil.which("chromium") is None:
+        pytest.skip("needs the browser 'chromium' on the path")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture
+def browser(playwright: Any) -> Iterator[Any]:
+    """A page in a real browser."""
+    from tests.browser import Browser
+
+    started = Browser(playwright)
+    yield started
+    started.close()
