@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,11 +67,8 @@ def connected(server: str | None, needs_login: bool = False) -> Iterator[Client]
     token = os.environ.get("REWARDLAB_ARENA_TOKEN") or memory.tokens.get(address)
     if needs_login and token is None:
         raise ArenaError(f"You are not logged in to {address}: run rewardlab cogs login --server {address}", 401)
-    client = Client(address, token)
-    try:
+    with closing(Client(address, token)) as client:
         yield client
-    finally:
-        client.close()
 
 
 def login(server: str | None, token: str | None, force: bool, timeout: float) -> None:
@@ -79,9 +76,8 @@ def login(server: str | None, token: str | None, force: bool, timeout: float) ->
     memory = Memory()
     address = (server or os.environ.get("REWARDLAB_ARENA_SERVER") or memory.server or LOCAL).rstrip("/")
     if token is None and not force and address in memory.tokens:
-        client = Client(address, memory.tokens[address])
         try:
-            me = client.me()
+            me = _me(address, memory.tokens[address])
         except ArenaError as error:
             if error.status != 401:
                 raise
@@ -90,12 +86,18 @@ def login(server: str | None, token: str | None, force: bool, timeout: float) ->
             print(f"Logged in to {address} as {me.user} already (--force logs in anew).")
             return
     if token is None:
-        token = Client(address).login(_show, timeout).token
+        with closing(Client(address)) as client:
+            token = client.login(_show, timeout).token
     elif token == "-":
         token = sys.stdin.readline().strip()
-    me = Client(address, token).me()
+    me = _me(address, token)
     memory.keep(address, token)
     print(f"Logged in to {address} as {me.user}.")
+
+
+def _me(address: str, token: str) -> models.Me:
+    with closing(Client(address, token)) as client:
+        return client.me()
 
 
 def _show(started: models.DeviceStarted) -> None:

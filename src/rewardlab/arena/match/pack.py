@@ -14,6 +14,7 @@ from typing import Any
 from rewardlab.arena.match.bundles import own_class
 from rewardlab.cogs.errors import CogsError
 from rewardlab.cogs.policies.bundle import SPEC_FILE, write_bundle
+from rewardlab.cogs.policies.make import find_class
 from rewardlab.cogs.policies.spec import PolicyRequest, parse_policy
 
 LEFT_OUT = ("__pycache__", ".git", ".DS_Store")
@@ -85,12 +86,14 @@ def _gather(request: PolicyRequest, folder: Path) -> tuple[str | None, str | Non
 def _source(class_path: str) -> Iterator[Path]:
     """The file of a class's module, or the whole package that it is in. Nothing of it is run to find it."""
     module = class_path.rpartition(".")[0]
+    if not module:
+        find_class(class_path)  # no short name that is known: it says the nearest
     top = module.split(".")[0]
     try:
         found = importlib.util.find_spec(top)
     except (ImportError, ValueError) as error:
         raise CogsError(f"Policy class {class_path!r} cannot be found: {error}.") from error
-    if not module or found is None or found.origin is None:
+    if found is None or found.origin is None:
         raise CogsError(f"Policy class {class_path!r} cannot be found: there is no module {top!r} here.")
     origin = Path(found.origin)
     yield origin.parent if origin.name == "__init__.py" else origin
