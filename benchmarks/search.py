@@ -75,7 +75,11 @@ def main() -> None:
                 rows.append(run(engine, options.trials, folder, "population, compiled before"))
                 print(json.dumps(rows[-1]), flush=True)
     by_label = {row["label"]: row["seconds"] for row in rows}
-    ratios = {f"ray / {label}": round(by_label["ray"] / s, 1) for label, s in by_label.items() if "ray" in by_label}
+    ratios = {
+        f"ray / {label}": round(by_label["ray"] / s, 1)
+        for label, s in by_label.items()
+        if "ray" in by_label and label != "ray"
+    }
     print("\n| engine | trials | wall time, s | best score | frames |\n|---|---|---|---|---|")
     for row in rows:
         print(f"| {row['label']} | {row['trials']} | {row['seconds']} | {row['best']:.2f} | {row['frames']:,} |")

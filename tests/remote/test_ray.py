@@ -88,7 +88,7 @@ def test_a_run_through_ray_jobs_ends_on_the_hub(shop: Path, head: str) -> None:
     assert result.returncode == 0, result.stderr
     result = rewardlab(shop, "remote", "attach", "onray", RAY_AUTH_MODE="disabled")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "trial_metrics: frame:3.60e+03" in result.stdout
+    assert "trial_metrics: frame:3.58e+03" in result.stdout
     assert "onray: done (0)" in result.stderr
     assert len(listing(open_store(hub))) == 1
     rows = json.loads(rewardlab(shop, "remote", "ps", "-a", "--json", RAY_AUTH_MODE="disabled").stdout)
@@ -111,7 +111,7 @@ def test_a_search_through_ray_tune(shop: Path) -> None:
 
 
 def test_trials_that_crash_in_ray_are_told(shop: Path) -> None:
-    text = SPEC[: SPEC.index("  search:")] + "  search: {agent.algorithm.minibatch_size__choice: [32, 100000]}\n"
+    text = SPEC[: SPEC.index("  search:")] + "  search: {agent.algorithm.minibatch_size__choice: [32, 64, 100000]}\n"
     (shop / "crashing.yaml").write_text(text)
     words = [
         "run",
@@ -123,14 +123,14 @@ def test_trials_that_crash_in_ray_are_told(shop: Path) -> None:
         "--data",
         "crashed",
         "-s",
-        "meta.max_trial=4",
+        "meta.max_trial=5",
     ]
     result = rewardlab(shop, *words)
     assert result.returncode == 0, result.stderr
     (path,) = (shop / "crashed").glob("small_20*")
     header, rows = read_cells(path / "info" / "small_experiment_df.csv")
     crashed = [row for row in rows if row[1] == "crashed"]
-    assert 0 < len(crashed) < 4
+    assert 0 < len(crashed) < 5
     assert all("minibatch_size is 100000" in row[header.index("reason")] for row in crashed)
 
 
