@@ -1,7 +1,7 @@
 """Completions and GRPO steps on one CPU core, side by side with `transformers` generate and TRL's GRPOTrainer.
 
     python benchmarks/llm.py                              # about ten minutes; the peers' environment: README.md
-    python benchmarks/llm.py --sizes 1M --repeats 1       # a quick look
+    python benchmarks/llm.py --sizes 1M --repeats 1       # only these are measured; the file keeps its other rows
 
 Random weights of Qwen3's architecture with 103 characters; 8 prompts of 48 tokens × 8 completions of 64 tokens at
 T = 0.6, top-k 20, top-p 0.95. A step is completions, rewards and one update; TRL's as it comes (bf16, gradient
@@ -65,7 +65,11 @@ def main() -> None:
                 figures = [f"{x:,.0f}" if task == "decode" else f"{x:.3f}" for x in shown]
                 print(f"{unit:12}{size:>6}{figures[0]:>14}{figures[1]:>12}{ratio:>8.1f}{GOALS[task]:>6.0f}", flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    record = {"provenance": provenance(0), "rows": rows}
+    before = json.loads(options.output.read_text())["rows"] if options.output.exists() else []
+    measured = {(r["task"], r["size"]) for r in rows}
+    kept = [r for r in before if (r["task"], r["size"]) not in measured]
+    record = {"rows": sorted(kept + rows, key=lambda r: (list(GOALS).index(r["task"]), list(SIZES).index(r["size"])))}
+    record["rows"] = [r | ({"provenance": provenance(0)} if r in rows else {}) for r in record["rows"]]
     options.output.write_text(json.dumps(record, indent=2) + "\n")
 
 

@@ -192,7 +192,7 @@ def block(
     own = Cache(key.swapaxes(1, 2), value.swapaxes(1, 2))
     if cache is not None and slot is None:
         own = Cache(*(jnp.concatenate(parts, axis=2) for parts in zip(cache, own, strict=True)))
-    elif cache is not None:
+    elif cache is not None and slot is not None:
         place = (0, 0, slot, 0)
         own = Cache(*(jax.lax.dynamic_update_slice(old, new, place) for old, new in zip(cache, own, strict=True)))
     x = x + affine(attend(query, own, mask), layer.output, layer.output_bias)
