@@ -1,4 +1,4 @@
-"""Load on the arena's API beside its database: reads of the leaderboard, uploads into quarantine, and what lies past the limit.
+"""Load on the arena's API beside its database: leaderboard reads, uploads into quarantine, and past the limit.
 
 python benchmarks/arena_load.py [--seconds 10] [--database postgresql://…]
 

@@ -8,8 +8,8 @@ from rewardlab.arena.errors import ArenaError
 from rewardlab.arena.place import Place
 
 
-def work_on_cluster(place: Place, address: str | None, count: int, lease: float, until_idle: bool) -> int:
-    """`count` workers, a core each, until they are idle or for ever; how many jobs they did."""
+def work_on_cluster(place: Place, address: str, count: int, lease: float, until_idle: bool) -> int:
+    """`count` workers, a core each, until idle or for ever; how many jobs they did. `local` starts a cluster here."""
     try:
         import ray
     except ImportError as error:

@@ -134,7 +134,7 @@ def work_on_ray(place: Place, address: str, count: int, lease: float, until_idle
     """Workers on a Ray cluster; they share the database and the files, so both must be in reach of all."""
     from rewardlab.arena.cluster import work_on_cluster
 
-    done = work_on_cluster(place, None if address == "local" else address, count, lease, until_idle)
+    done = work_on_cluster(place, address, count, lease, until_idle)
     _say(f"{done} jobs done.")
 
 
