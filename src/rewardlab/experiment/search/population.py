@@ -159,6 +159,7 @@ class Population:
         self.study = study
         self.path: Path = study.folder.path / "model" / f"{study.folder.spec_name}_search_ckpt-last.safetensors"
         self.saved = time.perf_counter()
+        self.passed = 0  # rungs at which trials were compared already
         left = [t for t, o in study.outcomes.items() if o.status in ("waiting", "running")]
         self.groups = groups_of(study, left)
         if self.path.exists():
@@ -173,8 +174,8 @@ class Population:
         stops = [*rungs(spec.meta.search_scheduler, spec.env.max_frame), spec.env.max_frame]
         with ThreadPoolExecutor(1) as pool:
             if len(self.groups) == 1:  # of several, nobody knows which will go on
-                self.groups[0].make_ahead(list(self._widths(len(stops) - 1)), pool)
-            for rung in stops:
+                self.groups[0].make_ahead(list(self._widths(len(stops) - 1 - self.passed)), pool)
+            for rung in stops[self.passed :]:
                 for group in self.groups:
                     for chunk in self._march(group, rung):
                         yield self._take(group, chunk)
@@ -183,6 +184,7 @@ class Population:
                             pool.shutdown(cancel_futures=True)
                             return
                 yield self._compare(rung, rung == spec.env.max_frame)
+                self.passed += 1
                 self.save()
         self.study.finish()
         self.path.unlink(missing_ok=True)
@@ -262,7 +264,9 @@ class Population:
         tree = {f"group{i}": group.runner for i, group in enumerate(self.groups)}
         outcomes = {str(t): vars(o) for t, o in self.study.outcomes.items()}
         groups = [{"trials": group.trials, "segment": group.segment, "width": group.width} for group in self.groups]
-        save_tree(self.path, tree, {"state": json.dumps({"groups": groups, "outcomes": outcomes})})
+        save_tree(
+            self.path, tree, {"state": json.dumps({"passed": self.passed, "groups": groups, "outcomes": outcomes})}
+        )
         self.saved = time.perf_counter()
 
     def _restore(self) -> None:
@@ -270,6 +274,7 @@ class Population:
         state = json.loads(str(read_meta(self.path)["state"]))
         for trial, outcome in state["outcomes"].items():
             self.study.outcomes[int(trial)] = type(self.study.outcomes[int(trial)])(**outcome)
+        self.passed = state["passed"]
         groups = []
         for told in state["groups"]:
             (group,) = groups_of(self.study, told["trials"])
