@@ -119,6 +119,8 @@ def bench_run(
         list[str] | None, typer.Argument(help="Parts of spec names or environments; all rows if left out.")
     ] = None,
     runner: Annotated[str, typer.Option("--runner", help="What runs them: local, ssh, ray, dstack.")] = "local",
+    host: Annotated[str | None, typer.Option("--host", help="ssh: USER@HOST.")] = None,
+    address: Annotated[str | None, typer.Option("--address", help="ray: the dashboard's address.")] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", help="As many at a time; 0: as the machine takes.")] = 0,
     data: Annotated[Path, typer.Option("--data", help="Where run folders are made.")] = Path("data"),
     runs: Runs = RUNS,
@@ -133,7 +135,7 @@ def bench_run(
     spec, then a search. Started again, it goes on."""
     from rewardlab.cli.bench_run import run as work_loop
 
-    work_loop(only or [], runner, jobs, data, runs, output, commit, plan, json)
+    work_loop(only or [], runner, {"host": host, "address": address}, jobs, data, runs, output, commit, plan, json)
 
 
 def mount(app: typer.Typer) -> None:

@@ -18,7 +18,7 @@ from rewardlab.boards.benchmark import keep, read_result
 from rewardlab.boards.work import Attempt
 from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.lab import say
-from rewardlab.cli.remote import make_job
+from rewardlab.cli.remote import make_job, secrets
 from rewardlab.files import RecordError
 from rewardlab.hub.manifest import HubError
 from rewardlab.hub.transfer import pull
@@ -34,6 +34,7 @@ CLASSIC = "Classic Control"  # needs no GPU
 def run(
     only: Sequence[str],
     runner: str,
+    where: dict[str, Any],
     jobs: int,
     data: Path,
     runs: Path,
@@ -46,7 +47,9 @@ def run(
     if plan:
         show_plan(runs, only, json)
         return
-    options = {"folder": str((data / "remote" / "local").resolve())} if runner == "local" else {}
+    options = {**where, **secrets()}
+    if runner == "local":
+        options["folder"] = str((data / "remote" / "local").resolve())
     limit = jobs or AT_ONCE.get(runner, 1)
     while True:
         ledger = work.read_ledger(runs)
