@@ -92,6 +92,7 @@ async def storm(port: int, callers: int, seconds: float, act: Callable[[Caller],
         while (start := time.perf_counter()) < end:
             statuses[await act(caller)] += 1
             times.append(time.perf_counter() - start)
+        caller.writer.close()
 
     begin = time.perf_counter()
     await asyncio.gather(*(call() for _ in range(callers)))
@@ -129,7 +130,7 @@ def uploader(token: str) -> Callable[[Caller], Awaitable[int]]:
     return upload
 
 
-def serve(place: Place, rate: float) -> tuple[subprocess.Popen[str], int]:
+def serve(place: Place, rate: float) -> tuple[subprocess.Popen[bytes], int]:
     """A server in its own process, without workers."""
     code = (
         "import sys; from pathlib import Path; from rewardlab.arena.place import Place; "
@@ -142,10 +143,13 @@ def serve(place: Place, rate: float) -> tuple[subprocess.Popen[str], int]:
         "_serve(whole_app(Place(root, url, quotas=most), root, Settings(rates)), '127.0.0.1', 0)"
     )
     words = [sys.executable, "-c", code, str(place.root), place.database_url or "", str(rate)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    line = process.stderr.readline()
-    return process, int(line.partition("127.0.0.1:")[2].split()[0])
+    log = place.root / "server.log"
+    with log.open("w") as stderr:
+        process = subprocess.Popen(words, stderr=stderr)
+    while "Serving at" not in (said := log.read_text()):
+        assert process.poll() is None, said
+        time.sleep(0.05)
+    return process, int(said.partition("127.0.0.1:")[2].split()[0])
 
 
 def measure(place: Place, token: str, seconds: float) -> dict[str, Any]:

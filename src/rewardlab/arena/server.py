@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from starlette.exceptions import HTTPException
 
 from rewardlab.arena.api import router
@@ -106,6 +106,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     async def away(request: Request, _error: OperationalError) -> Response:
         return told(request, "The database does not answer: try again.", 503)
+
+    @app.exception_handler(IntegrityError)
+    async def at_once(request: Request, _error: IntegrityError) -> Response:
+        return told(request, "Somebody did the same at the same moment: look again.", 409)
 
     @app.exception_handler(DataError)
     @app.exception_handler(UnicodeEncodeError)  # half of a surrogate pair

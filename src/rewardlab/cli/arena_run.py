@@ -15,6 +15,7 @@ from typing import Any
 from rewardlab.arena.place import Place
 
 SOON = 1.0  # seconds before a worker that died is started again
+PATIENCE = 5  # seconds that requests at hand have when the server is told to stop
 
 
 def place_of(root: Path, database: str | None = None, files: str | None = None) -> Place:
@@ -64,7 +65,9 @@ def _serve(app: Any, host: str, port: int) -> None:
                 there = self.servers[0].sockets[0].getsockname()[1]
                 _say(f"Serving at http://{host}:{there} (Ctrl-C ends)")
 
-    config = uvicorn.Config(app, host, port, log_level="warning", access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE
+    )
     server = Server(config)
     server.run()
     if not server.started:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ class Database:
         if parsed.get_backend_name() not in ("sqlite", "postgresql"):
             raise ArenaError(f"The database {parsed.get_backend_name()!r} is unknown: there are sqlite and postgresql.")
         self.url, self.is_sqlite = parsed, parsed.get_backend_name() == "sqlite"
+        # SQLite's writers wait for each other by trying again and again; those of one process queue here instead
+        self._turn: AbstractContextManager[Any] = threading.Lock() if self.is_sqlite else nullcontext()
         if self.is_sqlite:
             if parsed.database:
                 Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +68,11 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A session whose changes are all kept, or none of them."""
-        with Session(self.engine.execution_options(**WRITES), expire_on_commit=False) as session, session.begin():
+        with (
+            self._turn,
+            Session(self.engine.execution_options(**WRITES), expire_on_commit=False) as session,
+            session.begin(),
+        ):
             yield session
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ class Policies:
         """(id, key) of a place for a bundle's bytes, if the user may upload one more."""
         key = secrets.token_urlsafe(24)
         with self.database.write() as session:
+            _take_turns(session, caller)
             since = time.time() - DAY
             mine = select(func.count()).select_from(Upload).where(Upload.user_id == caller.user_id)
             if (session.scalar(mine.where(Upload.created > since)) or 0) >= self.quotas.per_day:
@@ -77,6 +78,7 @@ class Policies:
                 raise ArenaError("The bytes of this upload have not come.", 409)
             if upload.version_id is not None:
                 raise ArenaError("This upload is complete already: start another.", 409)
+            _take_turns(session, caller)
             last = select(func.max(Version.version)).where(Version.user_id == caller.user_id, Version.name == name)
             number = (session.scalar(last) or 0) + 1
             version = Version(
@@ -155,6 +157,11 @@ def check_name(name: str) -> None:
     """A policy's name is plain: it stands in pages, commands and files."""
     if not NAME.fullmatch(name):
         raise ArenaError(f"The policy name {name[:80]!r} must be letters, digits, '.', '_' or '-', 64 at most.")
+
+
+def _take_turns(session: Session, caller: Caller) -> None:
+    """One after another for each user: what is counted here must not change until it is used."""
+    session.scalar(select(User.id).where(User.id == caller.user_id).with_for_update())
 
 
 def _keyed(session: Session, upload_id: str, key: str) -> Upload:
