@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import rewardlab
-from rewardlab.arena import sandbox
+from rewardlab.arena import sandbox, seccomp
 from rewardlab.arena.cgroups import Group
 
 NOBODY = 65534
@@ -18,7 +19,7 @@ SCRIPT = """
 import os, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from rewardlab.arena import sandbox
+from rewardlab.arena import sandbox, seccomp
 assert os.getuid() == {uid}
 assert sandbox.problems() == [], sandbox.problems()
 words = "id -u; grep CapEff /proc/self/status; ls -A /bundle; unshare -U true && echo nested; touch /usr/x && echo yes"
@@ -75,3 +76,32 @@ def test_a_group_is_made_with_its_bounds_and_goes(monkeypatch: pytest.MonkeyPatc
     group.close()  # with what runs in it
     assert process.wait(10) == -9
     assert not any(folder.exists() for folder in group.folders)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_every_jump_of_the_filter_lands_on_its_answer(machine: str) -> None:
+    program = seccomp.program(machine)
+    assert program is not None
+    words = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
+
+    def answer(number: int, argument: int = 0, architecture: int = seccomp.MACHINES[machine][0]) -> int:
+        data = {seccomp.NUMBER: number, seccomp.ARCHITECTURE: architecture, seccomp.FIRST_ARGUMENT: argument}
+        held, at = 0, 0
+        while True:  # the kernel's machine, as far as this filter uses it
+            code, yes, no, value = words[at]
+            if code == seccomp.ANSWER:
+                return int(value)
+            if code == seccomp.LOAD:
+                held, at = data[value], at + 1
+                continue
+            test = {seccomp.EQUAL: held == value, seccomp.AT_LEAST: held >= value, seccomp.ANY_BIT: held & value}
+            at += 1 + (yes if test[code] else no)
+
+    _, refused, clone = seccomp.MACHINES[machine]
+    assert all(answer(number) == 0x00050000 | 1 for number in (*refused, *seccomp.EVERYWHERE))  # EPERM
+    assert answer(seccomp.CLONE3) == 0x00050000 | 38  # ENOSYS
+    assert answer(clone, 0x10000000) == 0x00050000 | 1  # CLONE_NEWUSER
+    assert answer(clone, 0x003D0F00) == seccomp.ALLOW  # the flags of a thread
+    assert answer(0) == seccomp.ALLOW
+    assert answer(0x40000000) == 0x00050000 | 1
+    assert answer(0, architecture=1) == seccomp.KILL

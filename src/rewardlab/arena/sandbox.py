@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import rewardlab
+from rewardlab.arena import seccomp
 from rewardlab.arena.cgroups import Group
 
 FIRST_UID = 1 << 30  # far from everybody's
@@ -61,8 +62,8 @@ def _problems() -> tuple[str, ...]:
     found = [f"{name} is not installed ({package})" for name, package in _needed() if shutil.which(name) is None]
     if found:
         return tuple(found)
-    with held(Path(__file__).parent, ["/usr/bin/id", "-u"]) as (words, descriptor):
-        tried = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=(descriptor,))
+    with held(Path(__file__).parent, ["/usr/bin/id", "-u"]) as (words, files):
+        tried = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=files)
     if tried.returncode:
         return (f"bubblewrap cannot make a sandbox: {(tried.stderr.strip() or 'no reason given').splitlines()[-1]}",)
     if tried.stdout.strip() == "0":
@@ -75,13 +76,25 @@ def _needed() -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def held(bundle: Path, words: Sequence[str], scratch: int = Limits.scratch) -> Iterator[tuple[list[str], int]]:
-    """(the command that runs words in a sandbox, a file that it needs open): our paths stand in no command line."""
+def held(bundle: Path, words: Sequence[str], scratch: int = Limits.scratch) -> Iterator[tuple[list[str], list[int]]]:
+    """(the command that runs words in a sandbox, files that it needs open): our paths stand in no command line."""
+    with contextlib.ExitStack() as files:
+        options = _options(bundle, scratch)
+        rules = files.enter_context(_in_memory(seccomp.program() or b""))
+        if seccomp.program() is not None:
+            options += ["--seccomp", str(rules)]
+        told = files.enter_context(_in_memory(b"".join(option.encode() + b"\0" for option in options)))
+        yield ["bwrap", "--args", str(told), "--", *_dropped(), *words], [told, rules]
+
+
+@contextlib.contextmanager
+def _in_memory(content: bytes) -> Iterator[int]:
+    """An open file that has no name."""
     descriptor = os.memfd_create("sandbox")
     try:
-        os.write(descriptor, b"".join(option.encode() + b"\0" for option in _options(bundle, scratch)))
+        os.write(descriptor, content)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        yield ["bwrap", "--args", str(descriptor), "--", *_dropped(), *words], descriptor
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -140,14 +153,14 @@ class Sandbox:
     def __init__(self, bundle: Path, words: Sequence[str], limits: Limits) -> None:
         self.limits = limits
         self._group = Group.make(limits.memory, limits.processes)
-        with held(bundle, words, limits.scratch) as (inside, descriptor):
+        with held(bundle, words, limits.scratch) as (inside, files):
             self.process = subprocess.Popen(
                 inside if self._group is None else self._group.joined(inside),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                pass_fds=(descriptor,),
+                pass_fds=files,
                 bufsize=0,
                 env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
             )

@@ -331,6 +331,8 @@ def try_all():
         "chroot": lambda: os.chroot("/tmp"),
         "mount": lambda: ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0 or 1 / 0,
         "namespace": lambda: ctypes.CDLL(None).unshare(0x10000000) == 0 or 1 / 0,
+        "user namespace by clone": lambda: ctypes.CDLL(None).syscall(56, 0x10000000 | 17, 0, 0, 0, 0) > 0 or 1 / 0,
+        "another's memory": lambda: ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0 or 1 / 0,
         "limits": lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000)),
     }.items():
         try:
@@ -339,7 +341,7 @@ def try_all():
             continue
         won.append(name)
     assert os.getuid() != 0
-    return [name for name in won if name != "namespace" or os.getuid() == 0]
+    return won
 """
     assert tried(table, code(top=top, init="won = try_all(); assert not won, won")) == ("code", "")
 
