@@ -204,7 +204,8 @@ def test_a_pull_that_is_killed_goes_on(hub_server: HubServer, tmp_path: Path) ->
     hub_server.pause, hub_server.sent = 0.0, 0
     assert subprocess.run(words, env=around, cwd=tmp_path, check=False).returncode == 0
     assert scan(tmp_path / "there" / RUN) == scan(folder)
-    assert hub_server.sent < 2_000_000 - arrived + 10_000  # what had arrived was not sent again
+    # what had arrived was not sent again; a block or two were still on their way to the killed one
+    assert hub_server.sent < 2_000_000 - arrived + 4 * 16384
 
 
 def test_graduation_publishes_data_readme_and_docs_at_once(
