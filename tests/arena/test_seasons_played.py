@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -137,10 +139,11 @@ def test_shelves_by_their_address(tmp_path: Path) -> None:
 
 def test_the_same_workers_on_a_ray_cluster(place: Place, caller: Caller) -> None:
     pytest.importorskip("ray")
-    from rewardlab.arena.cluster import work_on_cluster
-
     place.seasons.add(read_season(QUICK))
     upload(place, caller, bundle({"class_path": "noop"}), "a", "quick")
     place.database.close()
-    assert work_on_cluster(place, "local", 1, 5.0, True) >= 3  # a validation, a match, and the planning
+    words = [sys.executable, "-m", "rewardlab.cli.app", "arena", "worker", "--root", str(place.root)]
+    ran = subprocess.run([*words, "--ray", "local", "--until-idle"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "3 jobs done" in ran.stderr  # a validation, the planning, a match
     assert [m["status"] for m in place.seasons.matches()] == ["completed"]

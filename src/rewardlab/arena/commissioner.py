@@ -95,7 +95,7 @@ def _player(version: Version) -> dict[str, Any]:
 
 
 def _move_on(session: Session, held: Held, name: str, pool: Pool) -> None:
-    """Out after too many failed matches; promoted or retired by score; at the end of a stage the best go on."""
+    """Alone, out after too many failed matches, else promoted or retired; at the end of a stage the best go on."""
     active = active_members(session, held.row.id, name)
     if not active:
         return
@@ -105,8 +105,7 @@ def _move_on(session: Session, held: Held, name: str, pool: Pool) -> None:
             if version in states:
                 states[version][status] += 1
     for version, count in states.items():
-        alone = pool.matches if pool.kind == "self_play" else pool.failures
-        if count["failed"] >= min(pool.failures, alone):
+        if pool.kind == "self_play" and count["failed"] >= min(pool.failures, pool.matches):
             _set(session, held.row.id, name, version, "out")
     left = [member.version_id for member in _members(session, held.row.id, name) if member.status == "active"]
     scores = rating.weighted_scores(completed(session, held.row.id, name))

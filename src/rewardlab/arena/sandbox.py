@@ -104,15 +104,15 @@ def _options(bundle: Path, scratch: int) -> list[str]:
     options = ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
     options += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     ours = dict.fromkeys((sys.base_prefix, sys.prefix, str(Path(rewardlab.__file__).parent)))
+    in_memory = ["--perms", "1777", "--size", str(scratch), "--tmpfs"]
+    options += [*in_memory, "/tmp"]  # before our own trees: they may lie there
     for folder in _above([*SYSTEM, *ours]):
         options += ["--perms", "0755", "--dir", folder]  # else they would be root's alone
     for place in SYSTEM:
         options += _seen(place)
     for tree in ours:
         options += ["--ro-bind", tree, tree]
-    options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    for place in ("/dev/shm", "/tmp"):
-        options += ["--perms", "1777", "--size", str(scratch), "--tmpfs", place]
+    options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", *in_memory, "/dev/shm"]
     options += ["--ro-bind", str(bundle.resolve()), PLACE, "--remount-ro", "/", "--chdir", "/tmp"]
     for name, value in SETTINGS.items():
         options += ["--setenv", name, value]

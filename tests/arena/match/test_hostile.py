@@ -21,6 +21,7 @@ from rewardlab.arena.errors import ArenaError
 from rewardlab.arena.match import bundles, strangers
 from rewardlab.arena.match.play import Table, play_match, try_policy
 from rewardlab.arena.sandbox import Limits
+from rewardlab.cogs.errors import CogsError
 
 HELD = pytest.mark.skipif(bool(sandbox.problems()), reason="; ".join(sandbox.problems()))
 POLICY = """
@@ -349,14 +350,39 @@ def try_all():
 @HELD
 def test_a_policy_that_plays_well_at_first_and_crashes_later(table: Table) -> None:
     later = "raw_actions[:] = 1\n        if len(raw_observations) == 4 and self.steps > 5: import os; os._exit(1)"
-    assert tried(table, code(step=later)) == ("code", "")  # two cogs are tried
+    data = code(step=later)
+    assert tried(table, data) == ("code", "")  # two cogs are tried
     spec: dict[str, Any] = {"mission": "cogsguard_arena.basic", "cogs": 4, "steps": 10, "timeout": 0.5, "seed": 1}
-    sha256 = hashlib.sha256(code(step=later)).hexdigest()
+    sha256 = hashlib.sha256(data).hexdigest()
     spec |= {"policies": [{"name": "late", "version": 1, "sha256": sha256}], "counts": [4], "replay": False}
     outcome = play_match(spec, table)
     assert outcome.steps == 10  # the match is played to its end, with noops
     assert outcome.faults[0]["errors"] == 6  # its first step is the unmeasured one, so 5 to 10 failed
     assert "ended with status 1" in outcome.faults[0]["first"]
+
+
+def test_a_policy_that_cannot_be_made_any_more_rests(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise CogsError("The policy cannot be loaded: ImportError.")
+
+    monkeypatch.setattr("rewardlab.arena.match.play.StrangersPolicy", type("Gone", (), {"__new__": fails}))
+    data = code()
+    sha256 = hashlib.sha256(data).hexdigest()
+    table.fetch(sha256).write_bytes(data)
+    spec: dict[str, Any] = {"mission": "cogsguard_arena.basic", "cogs": 4, "steps": 10, "timeout": 0.5, "seed": 1}
+    spec |= {"policies": [{"name": "gone", "version": 1, "sha256": sha256}], "counts": [4], "replay": False}
+    outcome = play_match(spec, table)
+    assert outcome.faults[0]["errors"] == 10
+    assert outcome.faults[0]["first"].endswith("ImportError.")
+
+
+def test_bundles_that_were_not_used_for_long_make_room(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewardlab.arena.match.play.MOST_UNPACKED", 2)
+    for i in range(5):
+        table.fetch(str(i)).write_bytes(bundle({"class_path": "role"}))
+        assert table.bundle(str(i)).kind == "weights"
+    assert len(list(table.unpacked.iterdir())) == 3  # two, and the one at hand
+    assert table.bundle("0").kind == "weights"  # it is unpacked anew
 
 
 @HELD

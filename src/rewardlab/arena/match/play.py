@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +27,7 @@ from rewardlab.cogs.evaluate.episode import Cast
 from rewardlab.cogs.evaluate.seats import Seat, assign
 from rewardlab.cogs.evaluate.summary import policy_rewards
 from rewardlab.cogs.missions import Mission, make_mission, mission_of
-from rewardlab.cogs.policies.api import MultiAgentPolicy, PolicyEnvInterface
+from rewardlab.cogs.policies.api import AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
 from rewardlab.cogs.policies.make import make_policy
 from rewardlab.cogs.policies.simple import NoopPolicy
 from rewardlab.cogs.policies.spec import PolicyRequest
@@ -33,6 +35,7 @@ from rewardlab.cogs.policies.vector import VectorMultiAgentPolicy
 
 Fetch = Callable[[str], Path]  # the zip of a bundle by its hash
 TRIAL_STEPS, TRIAL_COGS = 10, 2
+MOST_UNPACKED = 100  # bundles
 TEAMS = ("reds", "blues")
 
 
@@ -47,8 +50,15 @@ class Table:
     own_code: bool = False  # it is the player's own code on the player's own machine: no sandbox is needed
 
     def bundle(self, sha256: str) -> Looked:
-        """A bundle by its hash, unpacked once."""
-        return look(unpack(self.fetch(sha256), self.unpacked / sha256))
+        """A bundle by its hash, unpacked once; the ones that have not been used for longest make room."""
+        folder = self.unpacked / sha256
+        if not folder.exists() and self.unpacked.is_dir():
+            held = sorted(self.unpacked.iterdir(), key=lambda place: place.stat().st_mtime)
+            for old in held[: max(0, len(held) - MOST_UNPACKED)]:
+                shutil.rmtree(old, ignore_errors=True)
+        unpack(self.fetch(sha256), folder)
+        os.utime(folder)
+        return look(folder)
 
 
 MISSION_KEYS = ("mission", "cogs", "steps", "difficulty", "variants", "teams")
@@ -106,7 +116,7 @@ def play_match(spec: Mapping[str, Any], table: Table, replays: Path | None = Non
     strangers: list[tuple[str, StrangersPolicy]] = []
     try:
         for player, own in zip(spec["policies"], agents, strict=True):
-            policy = seat_policy(table.bundle(player["sha256"]), info, table, spec["timeout"])
+            policy = _seated(table.bundle(player["sha256"]), info, table, spec["timeout"])
             name, timeout = f"{player['name']}:v{player['version']}", None
             if isinstance(policy, StrangersPolicy):
                 strangers.append((name, policy))
@@ -132,6 +142,30 @@ def play_match(spec: Mapping[str, Any], table: Table, replays: Path | None = Non
     statistics = {"team": result.team_stats, "game": result.game_stats}
     replay = result.replay.name if result.replay is not None else None
     return Outcome(scores, faults, result.steps, time.perf_counter() - start, statistics, log, replay)
+
+
+def _seated(looked: Looked, info: PolicyEnvInterface, table: Table, timeout: float) -> MultiAgentPolicy:
+    """A policy in a match: one that cannot be made any more rests, which is its own fault and not the others'."""
+    try:
+        return seat_policy(looked, info, table, timeout)
+    except CogsError as error:
+        return Absent(info, str(error))
+
+
+class Absent(MultiAgentPolicy):
+    """In the seat of a policy that could not be made: every step is an error, which is a noop."""
+
+    def __init__(self, info: PolicyEnvInterface, reason: str) -> None:
+        super().__init__(info)
+        self._reason = reason
+
+    def step_batch(self, raw_observations: Any, raw_actions: Any) -> None:
+        """The reason."""
+        raise CogsError(self._reason)
+
+    def agent_policy(self, agent_id: int) -> AgentPolicy:
+        """The reason."""
+        raise CogsError(self._reason)
 
 
 def seat_policy(looked: Looked, info: PolicyEnvInterface, table: Table, timeout: float) -> MultiAgentPolicy:
