@@ -72,7 +72,10 @@ class HubShelf:
 
     def put(self, name: str, file: Path) -> None:
         """Keep a file under a name."""
-        self.store.put({name: file}, name)
+        try:
+            self.store.put({name: file}, name)
+        except HubError as error:
+            raise ArenaError(f"{error}.", 503) from error
         self.cache.put(name, file)
 
     def get(self, name: str) -> Path:
