@@ -232,6 +232,8 @@ def test_past_the_limit_is_429_with_the_time_to_wait(place: Place) -> None:
     assert "Too many requests" in refused.json()["detail"]
     assert http.get("/api/v1/tournament/seasons", headers={"X-Auth-Token": "another"}).status_code == 200
     assert http.get("/api/v1/health").status_code == 200
+    invented = [http.get("/api/v1/tournament/seasons", headers={"X-Auth-Token": str(i)}).status_code for i in range(30)]
+    assert invented.count(429) >= 30 - 4 * 3 - 2  # an address with ever new tokens gets four times a share, no more
 
 
 def test_a_bucket_fills_at_its_rate() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_CALLERS = 50_000
+SHARED = 4  # times as much as one caller may all callers of an address together
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -59,6 +60,7 @@ class Limiter:
             "write": Bucket(rates.writes, rates.writes_at_once),
             "login": Bucket(rates.logins, rates.logins_at_once),
         }
+        self.shared = {kind: Bucket(SHARED * b.rate, SHARED * b.size) for kind, b in self.buckets.items()}
         self.in_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,19 +85,18 @@ class Limiter:
         kind = "read" if method in ("GET", "HEAD", "OPTIONS") else "write"
         if kind == "write" and path in ("/login", "/device"):
             kind = "login"
-        return self.buckets[kind].take(_caller(scope, kind), time.monotonic())
+        now, (address, token) = time.monotonic(), _caller(scope)
+        if kind == "login" or not token:  # guesses of passwords and codes always count by address
+            return self.buckets[kind].take(address, now)
+        wait = self.shared[kind].take(address, now)  # invented tokens get nobody beyond what an address may
+        return wait or self.buckets[kind].take(f"{address} {token}", now)
 
 
-def _caller(scope: Scope, kind: str) -> str:
-    """A token or else an address; guesses of passwords and codes always count by address."""
+def _caller(scope: Scope) -> tuple[str, str]:
+    """The address that asks, and the end of its token, if it has one."""
     client = scope.get("client")
-    address = client[0] if client else ""
-    if kind == "login":
-        return address
-    for name, value in scope["headers"]:
-        if name in (b"x-auth-token", b"authorization"):
-            return f"{address} {value.decode('latin-1')[-16:]}"
-    return address
+    found = [value for name, value in scope["headers"] if name in (b"x-auth-token", b"authorization")]
+    return client[0] if client else "", found[0].decode("latin-1")[-16:] if found else ""
 
 
 async def _refuse(send: Send, wait: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +67,7 @@ class Place:
         """Tables, the first season, the first admin; their token if they are new. It is not shown again."""
         self.root.mkdir(parents=True, exist_ok=True)
         self.root.chmod(0o700)  # secrets and strangers' bundles: for this user alone
+        shutil.rmtree(self.root / "incoming", ignore_errors=True)  # uploads that an end of the server cut off
         self.database.migrate()
         if not self.seasons.all(hidden=True):
             self.seasons.add(read_season(BETA), default=True)
