@@ -147,8 +147,8 @@ def harvest(row: dict[str, Any], state: str, options: dict[str, Any], data: Path
 
 def commit_board(row: dict[str, Any], runs: Path, output: Path) -> None:
     """The board's own files, committed here and never pushed."""
-    paths = [str(p) for p in (runs, work.ledger_path(runs), output, output.with_name("benchmarks.json")) if p.exists()]
-    paths += [str(output.parent / "plots")] if (output.parent / "plots").exists() else []
+    own = (runs, work.ledger_path(runs), output, output.with_name("benchmarks.json"), output.parent / "plots")
+    paths = [str(p) for p in own if p.is_file() or any(p.glob("*"))]  # git knows no empty folders
     message = f"docs: {row['env']} benchmark, {row['spec']} {row['outcome'].split(':')[0]}"
     for words in (["add", "--", *paths], ["commit", "--quiet", "-m", message, "--", *paths]):
         done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
