@@ -139,6 +139,10 @@ def test_what_is_mistyped_is_said_in_a_sentence(arena: Arena, run: Run) -> None:
     run(f"arena admin retry 5 --root {arena.root}", fails="no job that was set aside '5'")
     run(f"arena admin add-season nowhere.yaml --root {arena.root}", fails="nowhere.yaml cannot be read")
     run("arena admin users --root elsewhere", fails="no arena in elsewhere")
+    Path("broken").mkdir()
+    Path("broken/arena.db").write_text("no database at all")
+    run("arena admin users --root broken", fails="file is not a database")
+    run("arena worker --database postgresql://nobody@127.0.0.1:9/x --until-idle", fails="cannot be opened")
     run("arena worker --database mysql://x --until-idle", fails="mysql")
     run(f"arena serve --root {arena.root} --port {arena.url.rpartition(':')[2]} --workers 0", fails="in use")
 

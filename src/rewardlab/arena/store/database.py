@@ -10,9 +10,10 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.util.exc import CommandError
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
 from rewardlab.arena.errors import ArenaError
@@ -56,7 +57,11 @@ class Database:
                     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20260101)")
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
-        except OperationalError as error:
+        except CommandError as error:
+            raise ArenaError(
+                f"The database {self.url} was made by a newer RewardLab: install that one.", 503
+            ) from error
+        except DatabaseError as error:
             raise ArenaError(f"The database {self.url} cannot be opened: {_first_line(error)}.", 503) from error
 
     @contextmanager
