@@ -16,6 +16,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 PYTHONS = ("3.11", "3.12")
 PLATFORM = "x86_64-manylinux_2_28"  # where wheels with CUDA exist
+WITHOUT_WHEELS = ("cellpylib", "pycosat")  # published as source alone; reasoning-gym needs them
 CUDA = re.compile(r"cuda|nvidia|cudnn|nccl|cublas|triton|rocm", re.IGNORECASE)
 SAME_FILES = ({"pygame", "pygame-ce"}, {"box2d", "box2d-py"})  # distributions that install the same module
 
@@ -37,6 +38,7 @@ def resolve(python: str, chosen: list[str]) -> dict[str, str]:
     """The packages and their versions that RewardLab needs with these extras."""
     command = [*uv(), "pip", "compile", PROJECT.name, "--python-version", python, "--python-platform", PLATFORM]
     command += ["--only-binary", ":all:", "--no-header", "--no-annotate", "--quiet"]
+    command += [part for name in WITHOUT_WHEELS for part in ("--no-binary", name)]
     command += [part for extra in chosen for part in ("--extra", extra)]
     done = subprocess.run(command, cwd=PROJECT.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -91,6 +91,7 @@ def test_held_out_entries_are_not_trained_on() -> None:
 
 
 def test_reasoning_gym_is_asked_and_scores() -> None:
+    pytest.importorskip("reasoning_gym", reason="uv sync --extra reasoning (it needs a C compiler)")
     task = make_task("spell_backward", {"min_word_len": 3, "max_word_len": 10})
     data = Dataset([task], [1.0], 50, 42)
     for entry in list(data)[:10]:

@@ -166,7 +166,7 @@ class GymTask:
                 from reasoning_gym.factory import DATASETS
         except ImportError as error:
             hint = f", or write {BUILTIN}{name}" if name in TASKS else ""
-            raise LlmError(f'the task {name} needs reasoning-gym: pip install "rewardlab[llm]"{hint}') from error
+            raise LlmError(f'the task {name} needs reasoning-gym: pip install "rewardlab[reasoning]"{hint}') from error
         if name not in DATASETS:
             nearest = near(name, DATASETS)
             raise LlmError(f"reasoning-gym has no task {name}" + (f"; did you mean {nearest}?" if nearest else ""))
