@@ -284,12 +284,14 @@ def test_a_worker_that_dies_in_a_match_loses_nothing(place: Place, serve: Serve)
     upload(place, alice, bundle({"class_path": "slow.Slow"}, {"slow.py": SLOW}), "slow", "quick")
     words = [sys.executable, "-m", "rewardlab.cli.app", "arena", "worker", "--root", str(place.root), "--lease", "1"]
     process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not any(m.status == "running" for m in serve().matches("quick", None, 10)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        deadline = time.monotonic() + 120
+        while not any(m.status == "running" for m in serve().matches("quick", None, 10)):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     (match,) = serve().matches("quick", None, 10)
     assert match.status == "running"  # nobody has noticed yet
     time.sleep(1.1)
