@@ -16,7 +16,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 PYTHONS = ("3.11", "3.12")
 PLATFORM = "x86_64-manylinux_2_28"  # where wheels with CUDA exist
-WITHOUT_WHEELS = ("cellpylib", "pycosat")  # published as source alone; reasoning-gym needs them
+WITHOUT_WHEELS = ("cellpylib", "pycosat", "zss")  # published as source alone; reasoning-gym needs them
 CUDA = re.compile(r"cuda|nvidia|cudnn|nccl|cublas|triton|rocm", re.IGNORECASE)
 SAME_FILES = ({"pygame", "pygame-ce"}, {"box2d", "box2d-py"})  # distributions that install the same module
 
