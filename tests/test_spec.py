@@ -311,7 +311,7 @@ def test_build_says_the_place_and_what_is_expected(given_: dict[str, Any], sente
         (small(agent={"algorithm": {"name": 3}}), "agent.algorithm.name is 3, expected a text"),
         (small(meta={"max_sesion": 1}), "meta.max_sesion is unknown; did you mean meta.max_session?"),
         (small(meta={"num_envs": 1}), "meta.num_envs is unknown; did you mean env.num_envs?"),
-        (small(meta={"distributed": False}), "`rewardlab spec import FILE` drops it"),
+        (small(meta={"max_tick_unit": "frame"}), "`rewardlab spec import FILE` drops it"),
         (small(env={"name": "x", "kwargs": {}}), "stand directly under env"),
         (small(search=[1]), "search is [1], expected a mapping"),
     ],

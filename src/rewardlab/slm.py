@@ -48,6 +48,7 @@ DEAD_KEYS: dict[str, dict[str, str]] = {
         "model_prepath": "the run folder decides it",
     },
 }
+OURS_TOO = ("distributed",)  # means another thing here, so it does not tell whose a spec is
 # keys that mean something in SLM-Lab for some values or some algorithms, and nothing here for these
 OFF = {"action_policy": ("default",), "policy_loss_coef": (1,), "spectral_norm": (False, None), "symlog": (False, None)}
 ALGORITHMS = {
@@ -78,7 +79,7 @@ def is_slm(raw: Any) -> bool:
         return True
     for where, keys in DEAD_KEYS.items():
         section = _section(raw, where)
-        if where and isinstance(section, Mapping) and any(key in section for key in keys):
+        if where and isinstance(section, Mapping) and any(key in section for key in keys if key not in OURS_TOO):
             return True
     algorithm, net = _section(raw, "agent.algorithm"), _section(raw, "agent.net")
     name = algorithm.get("name") if isinstance(algorithm, Mapping) else None
