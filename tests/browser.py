@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Playwright
+from playwright.sync_api import Error, Playwright
 
 
 class Browser:
@@ -36,7 +36,12 @@ class Browser:
         """Wait until an expression is true; its value. (Playwright's own waiting needs eval, which pages forbid.)"""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            value = self.run(f"(() => {{ try {{ return {script} }} catch (error) {{ return null }} }})()")
+            try:
+                value = self.run(f"(() => {{ try {{ return {script} }} catch (error) {{ return null }} }})()")
+            except Error as error:
+                if "context was destroyed" not in str(error):  # the page is being left for another
+                    raise
+                value = None
             if value:
                 return value
             self.page.wait_for_timeout(100)

@@ -24,8 +24,9 @@ from rewardlab.cogs.render.scene import play
 from rewardlab.cogs.render.terminal import TerminalViewer
 
 SCRIPT = """
-import fcntl, importlib.util, sys, termios
+import fcntl, importlib.util, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C reaches us
+signal.signal(signal.SIGINT, signal.default_int_handler)  # and counts, also where the tests run in the background
 spec = importlib.util.spec_from_file_location("toys", sys.argv[1])
 toys = importlib.util.module_from_spec(spec)
 sys.modules["toys"] = toys
