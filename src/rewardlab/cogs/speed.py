@@ -16,7 +16,7 @@ from rewardlab.cogs.rules import ACTIONS
 
 STEPS = 100  # in one call of the compiled program
 # Environments per device that run fastest: on a CPU the working set stays in the core's cache.
-ENVS = {"cpu": {"tokens": 72, "grid": 128, "none": 256}, "gpu": {"tokens": 131072, "grid": 131072, "none": 131072}}
+ENVS = {"cpu": {"tokens": 56, "grid": 128, "none": 256}, "gpu": {"tokens": 131072, "grid": 131072, "none": 131072}}
 
 
 def device_kind() -> str:
