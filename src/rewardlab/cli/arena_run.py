@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardlab.arena.place import Place
+from rewardlab.cli.lab import say
 
 SOON = 1.0  # seconds before a worker that died is started again
 PATIENCE = 5  # seconds that requests at hand have when the server is told to stop
@@ -35,9 +36,9 @@ def serve(place: Place, host: str, port: int, workers: int, data: Path, reads: f
 
     token = place.set_up()
     if token is not None:
-        _say(f"A new arena in {place.root}. The admin's token, shown this once: {token}")
+        say(f"A new arena in {place.root}. The admin's token, shown this once: {token}")
     if found := sandbox.problems():
-        _say(f"Bundles with code are refused here: {'; '.join(found)}.")
+        say(f"Bundles with code are refused here: {'; '.join(found)}.")
     rates = Rates(reads=reads, reads_at_once=4 * reads, writes=writes, writes_at_once=10 * writes)
     with _workers(place, workers):
         _serve(whole_app(place, data, Settings(rates)), host, port)
@@ -63,7 +64,7 @@ def _serve(app: Any, host: str, port: int) -> None:
             await super().startup(sockets)
             if self.started:
                 there = self.servers[0].sockets[0].getsockname()[1]
-                _say(f"Serving at http://{host}:{there} (Ctrl-C ends)")
+                say(f"Serving at http://{host}:{there} (Ctrl-C ends)")
 
     config = uvicorn.Config(
         app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE
@@ -95,7 +96,7 @@ def _workers(place: Place, count: int) -> Iterator[None]:
                 except subprocess.TimeoutExpired:
                     process.kill()
             if not over.is_set():
-                _say(f"A worker ended with status {process.returncode}; another one starts.")
+                say(f"A worker ended with status {process.returncode}; another one starts.")
                 over.wait(SOON)
 
     threads = [threading.Thread(target=keep) for _ in range(count)]
@@ -125,7 +126,7 @@ def work(place: Place, lease: float, until_idle: bool, with_parent: bool) -> Non
         say_what_is_refused()
     done = worker.run(until_idle)
     if not with_parent:
-        _say(f"{done} jobs done.")
+        say(f"{done} jobs done.")
 
 
 def _stop_with_parent(worker: Any) -> None:
@@ -138,8 +139,4 @@ def work_on_ray(place: Place, address: str, count: int, lease: float, until_idle
     from rewardlab.arena.cluster import work_on_cluster
 
     done = work_on_cluster(place, address, count, lease, until_idle)
-    _say(f"{done} jobs done.")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    say(f"{done} jobs done.")

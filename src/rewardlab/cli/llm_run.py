@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from rewardlab.cli.lab import say
 from rewardlab.cli.llm_show import Show
 from rewardlab.cli.run import Interrupted, cache_folder, stoppable
 from rewardlab.cli.tables import emit, table
@@ -39,11 +40,6 @@ class Asked(NamedTuple):
     target: float | None = None
     stop_at_goal: bool = False
     cache: Path | None = None
-
-
-def say(text: str) -> None:
-    """Status, for people: on stderr."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, str]:
