@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -54,6 +55,14 @@ def board(data: Path, port: int) -> None:
     _serve(whole_app(place, data), "127.0.0.1", port)
 
 
+class Telling(logging.Handler):
+    """What the server has to complain of, for people."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """On stderr, as it is now."""
+        say(record.getMessage())
+
+
 def _serve(app: Any, host: str, port: int) -> None:
     import uvicorn
 
@@ -67,8 +76,16 @@ def _serve(app: Any, host: str, port: int) -> None:
                 say(f"Serving at http://{host}:{there} (Ctrl-C ends)")
 
     config = uvicorn.Config(
-        app, host, port, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE
+        app,
+        host,
+        port,
+        log_config=None,  # else it shuts all handlers of the process down, and absl's closes the stream it writes to
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE,
     )
+    logging.getLogger("uvicorn.error").handlers = [Telling()]
     server = Server(config)
     server.run()
     if not server.started:
