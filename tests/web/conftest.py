@@ -22,7 +22,7 @@ class Served:
 
     def __init__(self, place: Place, data: Path) -> None:
         self.place = place
-        config = uvicorn.Config(whole_app(place, data, FREE), "127.0.0.1", 0, log_level="critical", lifespan="off")
+        config = uvicorn.Config(whole_app(place, data, FREE), "127.0.0.1", 0, log_config=None, lifespan="off")
         self.server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self.server.run)
         self._thread.start()
