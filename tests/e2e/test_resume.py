@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.e2e.commands import command, environment, run
 
-from rewardlab.experiment.record import RecordError, RunFolder, first_difference
+from rewardlab.experiment.record import RecordError, RunFolder, SessionTable, first_difference
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,6 @@ def test_killed_at_random_moments_and_resumed_equals_the_uninterrupted_run(
     (path,) = (shop / name).iterdir()
     assert kills >= 1
     assert first_difference(reference, path) is None
-    shutil.rmtree(path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -117,18 +116,13 @@ def test_leaving_the_replay_out_says_that_the_resume_is_not_exact(shop: Path) ->
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     (path,) = (shop / "light").iterdir()
-    words = command("run", "small", f"train@{path}")
-    process = subprocess.Popen(words, cwd=shop, env=environment(shop), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    table = path / "info" / "small_t0_s0_session_df_train.csv"
-    before = len(table.read_text().splitlines())
-    deadline = time.monotonic() + 120
-    while len(table.read_text().splitlines()) <= before:
-        assert process.poll() is None
-        assert time.monotonic() < deadline, "the resumed run does not go on"
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
-    assert b"this resume is not exact: the replay memory was not saved" in out
+    result = run(shop, "run", "small", f"train@{path}")
+    assert result.returncode == 0, result.stderr
+    assert "this resume is not exact: the replay memory was not saved" in result.stdout
+    # the memory filled once more, in which time nothing was learned; then learning went on
+    table = SessionTable.read(path / "info" / "small_t0_s0_session_df_train.csv")
+    assert table.columns["frame"][-1] == 400000
+    assert np.isfinite(table.columns["loss"][-1])
 
 
 def test_two_processes_cannot_write_one_folder(shop: Path, whole: Path) -> None:

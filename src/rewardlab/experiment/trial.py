@@ -40,6 +40,7 @@ class Chunk(NamedTuple):
     segments: int
     seen: Seen
     seconds: float
+    opt_step: Any = 0  # gradient steps before it, per session; None where a resume does not know
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Trial:
     algorithm: Algorithm
     runner: Runner
     segment: int = 0
+    opt_step: Any = 0  # gradient steps so far, per session; None right after a resume
     inexact: tuple[str, ...] = ()  # why it does not go on exactly as if it had never stopped
 
     @classmethod
@@ -73,7 +75,7 @@ class Trial:
         if not whole:
             template = forget_replay(template)
         runner, meta = load_tree(folder.checkpoint_path, template)
-        trial.segment = int(meta["segment"])
+        trial.segment, trial.opt_step = int(meta["segment"]), None
         if not whole:
             runner = runner._replace(agent=runner.agent._replace(memory=trial.runner.agent.memory))
             trial.loop.memory_start = trial.segment * trial.loop.plan.frames
@@ -103,7 +105,8 @@ class Trial:
             self.runner, seen = self.loop.advance(self.runner, first, count)
             self.segment += count
             seconds = time.perf_counter() - begun
-            yield Chunk(first, count, seen, seconds)
+            before, self.opt_step = self.opt_step, np.asarray(seen.metrics["opt_step"])[:, -1]
+            yield Chunk(first, count, seen, seconds, before)
             count = min(2 * count, max(1, int(count * CHUNK_SECONDS / max(seconds, 1e-6))))
 
     def next_evaluation(self) -> int:
@@ -153,12 +156,15 @@ def rows_of(plan: Plan, chunk: Chunk) -> list[dict[str, np.ndarray[Any, Any]]]:
     return made
 
 
-def not_finite(seen: Seen) -> dict[int, tuple[str, float, int]]:
-    """The sessions in which a loss or gradient is not a number: which, what it is instead, in which segment first."""
-    learned = np.asarray(seen.metrics["opt_step"]) > 0
+def not_finite(chunk: Chunk) -> dict[int, tuple[str, float, int]]:
+    """The sessions in which a loss or gradient is not a number: which, what it is instead, in which segment first.
+    A segment that learned nothing (a replay memory is filling, once more after a resume without it) has no loss."""
+    after = np.asarray(chunk.seen.metrics["opt_step"])
+    before = after[:, :1] if chunk.opt_step is None else np.broadcast_to(chunk.opt_step, len(after))[:, None]
+    learned = np.diff(after, axis=1, prepend=before) > 0
     found: dict[int, tuple[str, float, int]] = {}
     for name in ("loss", "grad_norm"):
-        values = seen.metrics.get(name)
+        values = chunk.seen.metrics.get(name)
         if values is not None:
             for session, segment in np.argwhere(learned & ~np.isfinite(values)):
                 found.setdefault(int(session), (name, float(values[session, segment]), int(segment)))
@@ -167,7 +173,7 @@ def not_finite(seen: Seen) -> dict[int, tuple[str, float, int]]:
 
 def check_finite(trial: Trial, chunk: Chunk) -> None:
     """A loss that is not a number is an error, not a row in a table."""
-    for session, (name, value, segment) in not_finite(chunk.seen).items():
+    for session, (name, value, segment) in not_finite(chunk).items():
         frame = (chunk.first + segment + 1) * trial.loop.plan.frames
         raise TrainingError(
             f"session {session}: {name} is {value} at frame {frame}; the run stops here. "

@@ -217,7 +217,7 @@ class Population:
         """Note what the lanes saw; a trial in which something is not a number has crashed, the others go on."""
         assert group.loop is not None
         lanes = group.lanes()
-        wrong = not_finite(chunk.seen)
+        wrong = not_finite(chunk)
         columns = rows_of(group.loop.plan, chunk)
         by_trial: dict[int, list[Any]] = {}
         for lane in range(len(group.trials) * group.sessions):
