@@ -134,6 +134,20 @@ def test_a_push_that_is_repeated_sends_what_changed(s3_store: Store, tmp_path: P
     assert [path.rpartition("/")[2] for path in sent] == ["table.csv", "manifest.json"]
 
 
+def test_a_file_that_comes_alone_is_asked_for_once_and_never_listed(s3_store: Store, tmp_path: Path) -> None:
+    asked: list[str] = []
+    client = s3_store.client  # type: ignore[attr-defined]
+    client.meta.events.register("before-call.s3", lambda model, **_: asked.append(model.name))
+    file = tmp_path / "bundle.zip"
+    file.write_bytes(b"content")
+    for content in (None, None, b"other"):
+        if content is not None:
+            file.write_bytes(content)
+        s3_store.put({"bundles/one.zip": file}, "a bundle")
+    assert asked == ["HeadObject", "PutObject", "HeadObject", "HeadObject", "PutObject"]
+    assert s3_store.read("bundles/one.zip") == b"other"
+
+
 def test_s3_refuses_other_keys(s3_store: Store, s3_server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(HubError, match="refuses to list: SignatureDoesNotMatch"):

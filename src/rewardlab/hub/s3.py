@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,8 @@ class S3Store:
         from boto3.s3.transfer import TransferConfig
 
         config = TransferConfig(multipart_threshold=WHOLE, max_concurrency=4)
-        prefixes = sorted({"/".join(key.split("/")[:2]) for key in files})
-        there = {f"{p}/{name}": etag for p in prefixes for name, (_, etag) in self._objects(p).items()}
+        with self._told("look"):
+            there = self._etags(files)
         for key, source in files.items():
             if there.get(key) == _md5(source):
                 continue
@@ -81,6 +81,20 @@ class S3Store:
                     self.client.put_object(Bucket=self.bucket, Key=self._key(key), Body=source)
                 else:
                     self.client.upload_file(str(source), self.bucket, self._key(key), Config=config)
+
+    def _etags(self, keys: Collection[str]) -> dict[str, str]:
+        """The ETags of what is there already: one question for a file that comes alone, a list for each folder."""
+        if len(keys) == 1:
+            (key,) = keys
+            try:
+                found = self.client.head_object(Bucket=self.bucket, Key=self._key(key))
+            except self.errors.ClientError as error:
+                if error.response.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NotFound"):
+                    return {}
+                raise
+            return {key: _unquoted(found)}
+        prefixes = sorted({"/".join(key.split("/")[:2]) for key in keys})
+        return {f"{p}/{name}": etag for p in prefixes for name, (_, etag) in self._objects(p).items()}
 
     def link(self, folder: str) -> str:
         """Its URL."""
@@ -96,7 +110,7 @@ class S3Store:
     def _objects(self, prefix: str) -> dict[str, tuple[int, str]]:
         start = self._key(prefix.rstrip("/") + "/")
         rows = [row for page in self._pages(start) for row in page.get("Contents", [])]
-        return {row["Key"].removeprefix(start): (int(row["Size"]), str(row["ETag"]).strip('"')) for row in rows}
+        return {row["Key"].removeprefix(start): (int(row["Size"]), _unquoted(row)) for row in rows}
 
     @contextmanager
     def _told(self, doing: str) -> Iterator[None]:
@@ -112,6 +126,10 @@ class S3Store:
             raise HubError(f"{self.url} refuses to {doing}: {code}") from error
         except (self.errors.BotoCoreError, OSError) as error:
             raise HubError(f"{self.url} cannot {doing}: {error}") from error
+
+
+def _unquoted(row: Mapping[str, Any]) -> str:
+    return str(row["ETag"]).strip('"')
 
 
 def _md5(source: Source) -> str:
