@@ -1,4 +1,4 @@
-"""A whole season with workers that are killed: nothing lost, nothing twice, and how fast it goes.
+"""A whole season whose server and workers are killed at random moments: nothing lost, nothing twice, and how fast.
 
 python benchmarks/arena_season.py [--database postgresql://…]      SQLite in a temporary folder if none is given
 """
@@ -6,11 +6,13 @@ python benchmarks/arena_season.py [--database postgresql://…]      SQLite in a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
 import platform
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import httpx
 from sqlalchemy import func, select, text
 
 from rewardlab.arena.boards import Boards
@@ -62,24 +65,68 @@ def fill(place: Place, count: int, steps: int, replays: bool) -> None:
         place.policies.complete(upload, caller, f"crew-{i:02}", NAME)
 
 
-def start_worker(place: Place, lease: float) -> subprocess.Popen[bytes]:
-    words = [
-        sys.executable,
-        "-m",
-        "rewardlab.cli.app",
-        "arena",
-        "worker",
-        "--root",
-        str(place.root),
-        "--lease",
-        str(lease),
-    ]
-    words += ["--database", place.database_url] if place.database_url else []
-    return subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+class Arena:
+    """The server with a worker beside it, and workers of their own; everything that they say is kept."""
+
+    def __init__(self, place: Place, workers: int, lease: float) -> None:
+        self.place, self.workers, self.lease = place, workers, lease
+        self.logs: list[Path] = []
+        self.server = self._start("serve", "--port", "0", "--workers", "1")
+        self.others = [self._worker() for _ in range(workers - 1)]
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, "-m", "rewardlab.cli.app", "arena", *words, "--root", str(self.place.root)]
+        line += ["--database", self.place.database_url] if self.place.database_url else []
+        self.logs.append(self.place.root / f"log-{len(self.logs)}")
+        with self.logs[-1].open("wb") as log:
+            return subprocess.Popen(line, stderr=log, stdout=subprocess.DEVNULL, start_new_session=True)
+
+    def _worker(self) -> subprocess.Popen[bytes]:
+        return self._start("worker", "--lease", str(self.lease))
+
+    def kill_worker(self, dice: random.Random) -> None:
+        """-9 for a worker of its own; another one takes its place."""
+        victim = dice.randrange(len(self.others))
+        kill(self.others[victim])
+        self.others[victim] = self._worker()
+
+    def kill_server(self, with_worker: bool) -> float:
+        """-9 for the server, or for it and its worker; then on with what it left. Seconds until it answers again."""
+        children = [c for task in Path(f"/proc/{self.server.pid}/task").iterdir() for c in _children(task)]
+        kill(self.server)
+        for child in children if with_worker else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        start = time.monotonic()
+        self.server = self._start("serve", "--port", "0", "--workers", "1")
+        while not (found := re.findall(r"Serving at (\S+)", self.logs[-1].read_text())):
+            assert self.server.poll() is None, self.logs[-1].read_text()
+            time.sleep(0.05)
+        board = httpx.get(f"{found[0]}/api/v1/tournament/seasons/{NAME}/leaderboard").raise_for_status().json()
+        assert board
+        return time.monotonic() - start
+
+    def recorded(self) -> Counter[str]:
+        """How often workers said that they wrote down each match: they say so after it is done."""
+        said = "\n".join(log.read_text() for log in self.logs)
+        return Counter(re.findall(r"match (\S+) in ", said))
+
+    def close(self) -> None:
+        """End everything."""
+        self.server.send_signal(signal.SIGTERM)
+        for process in self.others:
+            kill(process)
+        self.server.wait()
+
+
+def _children(task: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return (task / "children").read_text().split()
+    return []
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -88,34 +135,39 @@ def completed(place: Place) -> int:
         return session.scalar(select(func.count()).select_from(MatchRow).where(MatchRow.status == "completed")) or 0
 
 
-def play(place: Place, matches: int, workers: int, kills: int, lease: float, dice: random.Random) -> dict[str, Any]:
-    """All matches, by workers of which some are killed in the middle of one."""
-    running = [start_worker(place, lease) for _ in range(workers)]
-    start = first = None
-    moments = sorted(dice.uniform(0.1, 0.8) * matches for _ in range(kills))
-    killed: list[int] = []
+def play(arena: Arena, matches: int, kills: int, server_kills: int, dice: random.Random) -> dict[str, Any]:
+    """All matches, while workers and servers are killed in the middle of them."""
+    place, start, first = arena.place, None, None
+    moments = sorted((dice.uniform(0.1, 0.8) * matches, i >= kills) for i in range(kills + server_kills))
+    killed: dict[str, list[int]] = {"worker": [], "server": [], "server and worker": []}
+    seconds: list[float] = []
     try:
         while (done := completed(place)) < matches:
             now = time.monotonic()
             if done and start is None:
                 start, first = now, done
-            if moments and done >= moments[0]:
-                moments.pop(0)
-                time.sleep(dice.uniform(0, 0.15))  # anywhere within a match
-                victim = dice.randrange(len(running))
-                kill(running[victim])
-                killed.append(completed(place))
-                running[victim] = start_worker(place, lease)
+            if moments and done >= moments[0][0]:
+                _, server = moments.pop(0)
+                time.sleep(dice.uniform(0, 0.3))  # anywhere within a match
+                both = server and len(killed["server"]) > len(killed["server and worker"])
+                killed["server and worker" if both else "server" if server else "worker"].append(completed(place))
+                if server:
+                    seconds.append(arena.kill_server(both))
+                else:
+                    arena.kill_worker(dice)
             time.sleep(0.05)
         assert start is not None
         assert first is not None
         minutes = (time.monotonic() - start) / 60
     finally:
-        for process in running:
-            kill(process)
+        arena.close()
     rate = (matches - first) / minutes
-    cores = min(workers, device.available_cores())
-    return {"minutes": minutes, "matches_per_minute": rate, "per_core": rate / cores, "killed_after_matches": killed}
+    row: dict[str, Any] = {"minutes": minutes, "matches_per_minute": rate, "killed_after_matches": killed}
+    row["per_core"] = rate / min(arena.workers, device.available_cores())
+    row["seconds_until_the_server_answers_again"] = max(seconds, default=0.0)
+    twice = [match for match, count in arena.recorded().items() if count > 1]
+    assert not twice, f"{len(twice)} matches were written down twice"
+    return {**row, "written_down_twice": 0}
 
 
 def check(place: Place, count: int, sample: int) -> dict[str, Any]:
@@ -166,7 +218,8 @@ def main() -> None:
     parser.add_argument("--policies", type=int, default=30)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--kills", type=int, default=2, help="of workers")
+    parser.add_argument("--server-kills", type=int, default=3, help="the second of each two takes its worker along")
     parser.add_argument("--lease", type=float, default=5.0)
     parser.add_argument("--replays", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
@@ -178,7 +231,8 @@ def main() -> None:
         fill(place, options.policies, options.steps, options.replays)
         matches = options.policies * (options.policies - 1) // 2
         dice = random.Random(options.seed)
-        row = play(place, matches, options.workers, options.kills, options.lease, dice)
+        arena = Arena(place, options.workers, options.lease)
+        row = play(arena, matches, options.kills, options.server_kills, dice)
         row |= check(place, options.policies, 10)
         row |= {"policies": options.policies, "steps": options.steps, "workers": options.workers}
         row |= {"replays": options.replays, "cpu": platform.processor() or platform.machine()}

@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from rewardlab.arena.client import Client
 from rewardlab.arena.limits import Rates
@@ -21,7 +25,7 @@ from rewardlab.arena.place import Place
 from rewardlab.arena.server import Settings
 from rewardlab.arena.shelf import hash_file
 from rewardlab.arena.store.accounts import Caller
-from rewardlab.arena.store.tables import Version
+from rewardlab.arena.store.tables import Job, Version
 from rewardlab.arena.worker import Worker
 from rewardlab.web.app import whole_app
 
@@ -100,6 +104,42 @@ def serve(place: Place) -> Iterator[Callable[..., Client]]:
 
     yield client
     http.close()
+
+
+class Arena:
+    """`rewardlab arena serve` in a process of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.token = ""
+        self.start()
+
+    def start(self) -> None:
+        words = [sys.executable, "-m", "rewardlab.cli.app", "arena", "serve", "--root", str(self.root), "--port", "0"]
+        log = self.root.parent / "log"
+        with log.open("w") as stderr:
+            self.process = subprocess.Popen(words, stderr=stderr, start_new_session=True)
+        while "Serving at " not in (said := log.read_text()):
+            assert self.process.poll() is None, said
+            time.sleep(0.05)
+        self.token = found[0] if (found := re.findall(r"rl_\S+", said)) else self.token
+        self.url = re.findall(r"Serving at (\S+)", said)[0]
+
+    def workers(self) -> list[int]:
+        """The processes of its workers."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+    def kill(self, number: int) -> int:
+        """A signal to the server alone; how it ended."""
+        os.kill(self.process.pid, number)
+        return self.process.wait(60)
+
+
+def fall_silent(place: Place) -> None:
+    """As if every lease had run out: whoever holds one has not been heard of for too long."""
+    with place.database.write() as session:
+        session.execute(update(Job).where(Job.status == "leased").values(until=time.time() - 1))
 
 
 def _postgres_programs() -> Path | None:

@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.arena.conftest import QUICK
+from tests.arena.conftest import QUICK, Arena
 
 from rewardlab.arena.place import Place
 from rewardlab.cli import app
 from rewardlab.cogs.policies.starters import SCRIPTED
 
 Run = Callable[..., str]
-
-
-class Arena:
-    """`rewardlab arena serve` in a process of its own."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.token = ""
-        self.start()
-
-    def start(self) -> None:
-        words = [sys.executable, "-m", "rewardlab.cli.app", "arena", "serve", "--root", str(self.root), "--port", "0"]
-        log = self.root.parent / "log"
-        with log.open("w") as stderr:
-            self.process = subprocess.Popen(words, stderr=stderr, start_new_session=True)
-        while "Serving at " not in (said := log.read_text()):
-            assert self.process.poll() is None, said
-            time.sleep(0.05)
-        self.token = found[0] if (found := re.findall(r"rl_\S+", said)) else self.token
-        self.url = re.findall(r"Serving at (\S+)", said)[0]
-
-    def kill(self, number: int) -> int:
-        os.kill(self.process.pid, number)
-        return self.process.wait(60)
 
 
 @pytest.fixture(scope="module")

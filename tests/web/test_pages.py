@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,42 @@ def test_forms_of_other_sites_are_refused(played: Place, tmp_path: Path) -> None
     for headers in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
         assert client.post("/login", data={"token": "x"}, headers=headers).status_code == 403
         assert client.post("/logout", headers=headers).status_code == 403
+
+
+def test_a_login_reaches_no_further_than_its_token(played: Place, tmp_path: Path) -> None:
+    client, own = http(played, tmp_path), {"Origin": "http://testserver"}
+    reader = played.accounts.make_token(played.accounts.add_user("reader"), scope="read", days=1)
+    assert client.post("/login", data={"token": reader}, headers=own).status_code == 303
+    (_, session) = played.accounts.tokens(played.accounts.user("reader"))
+    assert session.scope == "read"
+    assert session.expires is not None
+    assert session.expires <= time.time() + 86400  # not the thirty days of a browser's login
+    _, code, _ = played.accounts.start_device()
+    files = {"bundle": ("a.zip", bundle({"class_path": "noop"}))}
+    assert client.get("/me").status_code == 200
+    assert client.post("/submit", data={"name": "a"}, files=files, headers=own).status_code == 403
+    assert client.post("/device", data={"code": code}, headers=own).status_code == 403
+    assert client.post(f"/me/tokens/{session.id}/revoke", headers=own).status_code == 403
+    assert client.post(f"/policies/{'0' * 36}/submit", data={"season": "quick"}, headers=own).status_code == 403
+    played.accounts.revoke(session.id)
+    assert client.get("/me").headers["location"] == "/login"
+
+
+def test_forms_that_lack_something_are_refused_in_a_sentence(played: Place, tmp_path: Path) -> None:
+    client, own = http(played, tmp_path), {"Origin": "http://testserver"}
+    secret = played.accounts.make_token(played.accounts.add_user("eve"))
+    client.post("/login", data={"token": secret}, headers=own)
+    for data, files in (
+        ({"name": "a", "season": "quick"}, None),
+        ({"name": "a", "bundle": "text"}, None),
+        ({"name": ""}, {"bundle": ("a.zip", b"")}),
+        ({"name": "a/b"}, {"bundle": ("a.zip", b"PK")}),
+        ({"name": "a", "season": "nowhere"}, {"bundle": ("../../x.zip", b"PK")}),
+        ({"name": "x" * 5000}, {"bundle": ("a.zip", b"PK")}),
+    ):
+        answer = client.post("/submit", data=data, files=files, headers=own | {"Accept": "text/html"})
+        assert answer.status_code in (400, 404)
+        assert 'role="alert"' in answer.text
 
 
 def test_back_leads_to_our_own_pages_only(played: Place, tmp_path: Path) -> None:

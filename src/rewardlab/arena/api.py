@@ -182,9 +182,9 @@ def router(place: Place, boards: Boards) -> APIRouter:
         return [models.PoolMembership(**member) for member in place.seasons.memberships(own)]
 
     @api.get("/tournament/policies/{version_id}/memberships")
-    def memberships(version_id: str) -> list[models.PoolMembership]:
+    def memberships(version_id: str, caller: Annotated[Caller | None, Depends(known)]) -> list[models.PoolMembership]:
         """The pools of a version."""
-        place.policies.version(version_id)
+        seen_version(place, version_id, caller)
         return [models.PoolMembership(**member) for member in place.seasons.memberships([version_id])]
 
     @api.get("/tournament/matches/{match_id}")
@@ -216,10 +216,7 @@ def router(place: Place, boards: Boards) -> APIRouter:
     @api.get("/stats/policy-versions/{version_id}")
     def policy_version(version_id: str, caller: Annotated[Caller | None, Depends(known)]) -> models.PolicyVersion:
         """A version; one that is not accepted is there for its owner only."""
-        version, user = place.policies.version(version_id)
-        own = caller is not None and (caller.user_id == user.id or caller.role == "admin")
-        if not own and (version.status != "accepted" or version.hidden):
-            raise missing("policy version", version_id)
+        version, user, own = seen_version(place, version_id, caller)
         return _version(version, user, seen=own)
 
     @api.post("/stats/policies/submit/presigned-url")
@@ -240,8 +237,8 @@ def router(place: Place, boards: Boards) -> APIRouter:
             try:
                 size, sha256 = await _receive(request, file, place.quotas.bytes_each)
                 file.close()
-                await run_in_threadpool(place.shelf.put, f"bundles/{sha256}.zip", path)
                 await run_in_threadpool(place.policies.receive, upload_id, key, size, sha256)
+                await run_in_threadpool(place.shelf.put, f"bundles/{sha256}.zip", path)
             finally:
                 path.unlink(missing_ok=True)
 
@@ -285,11 +282,23 @@ async def _receive(request: Request, file: Any, most: int) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
+def seen_version(place: Place, version_id: str, caller: Caller | None) -> tuple[Version, User, bool]:
+    """A version, whose it is, and whether the caller may see all of it; to others it is there once accepted."""
+    version, user = place.policies.version(version_id)
+    own = caller is not None and (caller.user_id == user.id or caller.role == "admin")
+    if not own and (version.status != "accepted" or version.hidden):
+        raise missing("policy version", version_id)
+    return version, user, own
+
+
 def seen_match(place: Place, match_id: str, caller: Caller | None) -> dict[str, Any]:
     """A match as the caller may see it."""
     found = place.seasons.match(match_id)
-    own = caller is not None and (caller.role == "admin" or caller.name in {p["user"] for p in found["players"]})
-    return found if own else {**found, "log": ""}
+    if caller is not None and caller.role == "admin":
+        return found
+    played = caller is not None and caller.name in {p["user"] for p in found["players"]}
+    told = played and found["status"] == "completed"  # the log of one that failed is the arena's own
+    return found if told else {**found, "log": ""}
 
 
 def replay_file(place: Place, match_id: str) -> Path:

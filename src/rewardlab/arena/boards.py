@@ -19,7 +19,7 @@ COST = 10.0  # an answer is kept ten times as long as it took
 @dataclass
 class _Kept:
     until: float
-    count: int
+    stamp: tuple[int, int]
     entries: list[LeaderboardEntry]
     body: bytes
 
@@ -52,10 +52,10 @@ class Boards:
             if kept is not None and now < kept.until:
                 return kept
             held = self.seasons.get(season)
-            count = self.seasons.count(held.row.id)
-            if kept is None or kept.count != count:
+            stamp = self.seasons.stamp(held.row.id)
+            if kept is None or kept.stamp != stamp:
                 entries = self._compute(held, hidden)
-                kept = _Kept(0.0, count, entries, _json(entries))
+                kept = _Kept(0.0, stamp, entries, _json(entries))
                 self._kept[key] = kept
             kept.until = time.monotonic() + max(FRESH, COST * (time.monotonic() - now))
             return kept

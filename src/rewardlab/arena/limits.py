@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
 MOST_CALLERS = 50_000
+FREE = ("/health", "/api/v1/health")
 SHARED = 4  # times as much as one caller may all callers of an address together
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -27,6 +28,7 @@ class Rates:
     logins: float = 0.2
     logins_at_once: float = 10.0
     in_work: int = 256
+    in_work_each: int = 64  # of one address
 
 
 @dataclass
@@ -62,25 +64,31 @@ class Limiter:
         }
         self.shared = {kind: Bucket(SHARED * b.rate, SHARED * b.size) for kind, b in self.buckets.items()}
         self.in_work = 0
+        self.of_address: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, or answer 429 with the time to wait."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        wait = 1.0 if self.in_work >= self.rates.in_work else self._wait(scope)
-        if wait:
+        address = _caller(scope)[0]
+        full = self.in_work >= self.rates.in_work or self.of_address[address] >= self.rates.in_work_each
+        if wait := 1.0 if full else self._wait(scope):
             await _refuse(send, wait)
             return
         self.in_work += 1
+        self.of_address[address] += 1
         try:
             await self.app(scope, receive, send)
         finally:
             self.in_work -= 1
+            self.of_address[address] -= 1
+            if not self.of_address[address]:
+                del self.of_address[address]
 
     def _wait(self, scope: Scope) -> float:
         path, method = scope["path"], scope["method"]
-        if path.startswith("/static/") or path.endswith("/health"):
+        if path.startswith("/static/") or path in FREE:
             return 0.0
         kind = "read" if method in ("GET", "HEAD", "OPTIONS") else "write"
         if kind == "write" and path in ("/login", "/device"):

@@ -50,6 +50,12 @@ class SandboxError(Exception):
     """The process in the sandbox has ended, or does not answer."""
 
 
+def printable(said: bytes | bytearray) -> str:
+    """What a stranger's code says, without what would drive a terminal or what no database takes."""
+    text = bytes(said).decode(errors="replace")
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+
+
 def problems() -> list[str]:
     """Why strangers' code cannot be held here; an empty list if it can."""
     return list(_problems())
@@ -124,11 +130,17 @@ def _options(bundle: Path, scratch: int) -> list[str]:
     return options
 
 
+def uids() -> range:
+    """The uids that sandboxes of this process get, as root: nobody else's."""
+    first = FIRST_UID + (os.getpid() % (1 << 22)) * 64
+    return range(first, first + 64)
+
+
 def _dropped() -> list[str]:
     """As root: the words that leave root for good, for a uid whose processes are counted alone."""
     if os.geteuid() != 0:
         return []
-    uid = str(FIRST_UID + (os.getpid() % (1 << 22)) * 64 + next(_numbers) % 64)
+    uid = str(uids()[next(_numbers) % len(uids())])
     words = ["setpriv", "--reuid", uid, "--regid", uid, "--clear-groups"]
     return [*words, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
@@ -178,7 +190,7 @@ class Sandbox:
     @property
     def log(self) -> str:
         """What it printed."""
-        return bytes(self._log).decode(errors="replace")
+        return printable(self._log)
 
     def write(self, data: bytes, seconds: float) -> None:
         """Give it bytes, as fast as it takes them."""

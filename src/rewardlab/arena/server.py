@@ -11,9 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from rewardlab.arena.api import router
 from rewardlab.arena.boards import Boards
+from rewardlab.arena.bodies import Bodies
 from rewardlab.arena.errors import ArenaError
 from rewardlab.arena.limits import App, Limiter, Rates
 from rewardlab.arena.place import Place
@@ -57,7 +59,7 @@ def make_app(place: Place | None, settings: Settings | None = None, pages: Pages
     if pages is not None:
         pages(app)
     _errors(app)
-    return Limiter(Guard(app), settings.rates)
+    return Limiter(Bodies(Guard(app), 0 if place is None else place.quotas.bytes_each), settings.rates)
 
 
 class Guard:
@@ -102,7 +104,13 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
         sentence = "There is nothing here." if error.status_code == 404 else str(error.detail)
-        return told(request, sentence, error.status_code)
+        answer = told(request, sentence, error.status_code)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_request: Request, _error: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody hears it
 
     @app.exception_handler(OperationalError)
     async def away(request: Request, _error: OperationalError) -> Response:

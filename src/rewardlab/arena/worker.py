@@ -70,8 +70,12 @@ class Worker:
                         break
                     self._stop.wait(self.idle_seconds)
         finally:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self.clean()
         return done
+
+    def clean(self) -> None:
+        """Remove what was unpacked."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def step(self) -> bool:
         """Do one job, or write down what seasons owe; False if there was nothing to do."""
@@ -87,8 +91,15 @@ class Worker:
                 self._do(lease, lost)
             except Exception as error:
                 logger.warning("{} {}: {}", lease.kind, lease.subject, error)
-                self.place.jobs.fail(lease, f"{self.name}: {''.join(traceback.format_exception(error))[-4000:]}")
+                self._failed(lease, error)
         return True
+
+    def _failed(self, lease: Lease, error: Exception) -> None:
+        """Write down why; where that cannot be, the lease runs out and says it."""
+        try:
+            self.place.jobs.fail(lease, f"{self.name}: {''.join(traceback.format_exception(error))[-4000:]}")
+        except OperationalError as away:
+            logger.warning("the database does not answer: {}", str(away.orig).strip())
 
     def _do(self, lease: Lease, lost: Callable[[], bool]) -> None:
         if lease.kind == "validation":

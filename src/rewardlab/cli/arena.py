@@ -58,6 +58,9 @@ def worker(
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
     """Play matches and try policies for an arena, on this machine or on a Ray cluster."""
+    from rewardlab.cli.stopping import end_at_once
+
+    end_at_once()  # nothing is at stake until a job is taken
     from rewardlab.cli import arena_run as command
 
     place = command.place_of(root, database, files)

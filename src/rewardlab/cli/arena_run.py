@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -66,6 +65,10 @@ class Telling(logging.Handler):
 def _serve(app: Any, host: str, port: int) -> None:
     import uvicorn
 
+    from rewardlab.arena.wire import Wire, most_connections
+
+    Wire.most = most_connections()
+
     class Server(uvicorn.Server):
         """Says where it is once it is there."""
 
@@ -80,8 +83,10 @@ def _serve(app: Any, host: str, port: int) -> None:
         host,
         port,
         log_config=None,  # else it shuts all handlers of the process down, and absl's closes the stream it writes to
-        log_level="warning",
+        log_level="error",  # what callers send that is no HTTP is no news
         access_log=False,
+        http=Wire,
+        ws="none",
         server_header=False,
         timeout_graceful_shutdown=PATIENCE,
     )
@@ -131,12 +136,12 @@ def work(place: Place, lease: float, until_idle: bool, with_parent: bool) -> Non
     """Work until told to stop; the match at hand is played to its end."""
     from rewardlab.arena.worker import Worker, say_what_is_refused
     from rewardlab.cli.cogs_run import prepare
+    from rewardlab.cli.stopping import end_in_time
 
     prepare()
     place.database.migrate()
     worker = Worker(place, lease_seconds=lease)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: worker.stop())
+    end_in_time(worker.stop, worker.clean)
     if with_parent:
         threading.Thread(target=_stop_with_parent, args=(worker,), daemon=True).start()
     else:

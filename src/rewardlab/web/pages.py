@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
-from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
 
 from rewardlab.arena import models, rating
-from rewardlab.arena.api import COOKIE, completed_upload, replay_file, seen_match
+from rewardlab.arena.api import COOKIE, completed_upload, replay_file, seen_match, seen_version
 from rewardlab.arena.boards import Boards, pool_table
 from rewardlab.arena.errors import ArenaError, missing
 from rewardlab.arena.place import Place
@@ -45,10 +47,13 @@ def router(place: Place, boards: Boards, site: Site) -> APIRouter:
         return found
 
     def must(request: Request) -> Caller:
-        """Somebody; or the way to the login page and back."""
+        """Somebody whose token may change things, on a form of our own."""
         caller = who(request)
         if caller is None:
             raise ArenaError("Log in first.", 401)
+        same_site(request)
+        if not caller.may("play"):
+            raise ArenaError(f"This login's scope is {caller.scope}: it may look and change nothing.", 403)
         return caller
 
     looks, logged_in = Depends(who), Depends(must)
@@ -85,10 +90,7 @@ def router(place: Place, boards: Boards, site: Site) -> APIRouter:
     def policy(
         request: Request, version_id: str, caller: Annotated[Caller | None, looks], start: Shown = 0
     ) -> Response:
-        version, user = place.policies.version(version_id)
-        own = caller is not None and (caller.user_id == user.id or caller.role == "admin")
-        if not own and (version.status != "accepted" or version.hidden):
-            raise missing("policy version", version_id)
+        version, user, own = seen_version(place, version_id, caller)
         siblings = [v for v, _ in place.policies.find(user.id, version.name) if own or v.status == "accepted"]
         return site.page(
             request,
@@ -176,7 +178,6 @@ def router(place: Place, boards: Boards, site: Site) -> APIRouter:
     def device(
         request: Request, caller: Annotated[Caller, logged_in], code: Annotated[str, Form(max_length=40)]
     ) -> Response:
-        same_site(request)
         try:
             place.accounts.confirm_device(code, caller.user_id, caller.name)
         except ArenaError as error:
@@ -196,8 +197,7 @@ def router(place: Place, boards: Boards, site: Site) -> APIRouter:
         return site.page(request, "me.html", versions=versions, members=members, tokens=tokens)
 
     @pages.post("/me/tokens/{token_id}/revoke")
-    def revoke(request: Request, token_id: str, caller: Annotated[Caller, logged_in]) -> Response:
-        same_site(request)
+    def revoke(token_id: str, caller: Annotated[Caller, logged_in]) -> Response:
         place.accounts.revoke(token_id, caller.user_id, caller.name)
         return RedirectResponse("/me", 303)
 
@@ -213,28 +213,24 @@ def router(place: Place, boards: Boards, site: Site) -> APIRouter:
         return site.page(request, "submit.html", status, seasons=open_, problem=problem, most=most)
 
     @pages.post("/submit")
-    def submit(
-        request: Request,
-        caller: Annotated[Caller, logged_in],
-        bundle: Annotated[UploadFile, File()],
-        name: Annotated[str, Form(max_length=200)],
-        season: Annotated[str, Form(max_length=200)] = "",
-    ) -> Response:
-        same_site(request)
-        try:
-            version = _take(place, caller, bundle, name, season or None)
-        except ArenaError as error:
-            return _submit_page(request, str(error), error.status)
+    async def submit(request: Request, caller: Annotated[Caller, logged_in]) -> Response:
+        """The form is read here, once we know whose it is: nobody else's bytes are taken in."""
+        async with request.form(max_files=1, max_fields=4, max_part_size=1000) as form:
+            name, season, bundle = (form.get(key, "") for key in ("name", "season", "bundle"))
+            try:
+                if not isinstance(bundle, UploadFile) or not isinstance(name, str) or not isinstance(season, str):
+                    raise ArenaError("Choose a bundle: a zip with policy_spec.json in it.")
+                version = await run_in_threadpool(_take, place, caller, bundle, name, season or None)
+            except ArenaError as error:
+                return await run_in_threadpool(_submit_page, request, str(error), error.status)
         return RedirectResponse(f"/policies/{version.id}", 303)
 
     @pages.post("/policies/{version_id}/submit")
     def enter(
-        request: Request,
         version_id: str,
         caller: Annotated[Caller, logged_in],
         season: Annotated[str, Form(max_length=200)],
     ) -> Response:
-        same_site(request)
         place.seasons.submit(caller, version_id, season)
         return RedirectResponse(f"/policies/{version_id}", 303)
 
@@ -280,10 +276,10 @@ def _session(place: Place, name: str, password: str, token: str) -> str:
         caller = place.accounts.caller(token.strip())
         if caller is None:
             raise ArenaError("This token is unknown, revoked or expired.", 401)
-        user, scope = place.accounts.user(caller.name), caller.scope
+        user, scope, days = place.accounts.user(caller.name), caller.scope, caller.days_left
     else:
-        user, scope = place.accounts.by_password(name, password), "play"
-    return place.accounts.make_token(user, "browser", scope, SESSION_DAYS)
+        user, scope, days = place.accounts.by_password(name, password), "play", SESSION_DAYS
+    return place.accounts.make_token(user, "browser", scope, min(days, SESSION_DAYS))
 
 
 def _take(place: Place, caller: Caller, bundle: UploadFile, name: str, season: str | None) -> models.Uploaded:
@@ -303,8 +299,8 @@ def _take(place: Place, caller: Caller, bundle: UploadFile, name: str, season: s
                 raise ArenaError("Choose a bundle: a zip with policy_spec.json in it.")
             upload_id, key = place.policies.start_upload(caller)
             sha256 = hash_file(path)
-            place.shelf.put(f"bundles/{sha256}.zip", path)
             place.policies.receive(upload_id, key, size, sha256)
+            place.shelf.put(f"bundles/{sha256}.zip", path)
         finally:
             path.unlink(missing_ok=True)
     return completed_upload(place, caller, models.UploadDone(upload_id=upload_id, name=name, season=season))

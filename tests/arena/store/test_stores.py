@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select, text
-from tests.arena.conftest import QUICK, bundle, person, upload
+from tests.arena.conftest import QUICK, bundle, fall_silent, person, upload
 
 from rewardlab.arena.commissioner import advance
 from rewardlab.arena.errors import ArenaError
@@ -127,6 +126,82 @@ def test_quotas_end_in_429(place: Place) -> None:
     assert error.value.status == 429
 
 
+def test_bytes_come_once_and_count_before_they_are_a_version(place: Place) -> None:
+    place = Place(place.root, place.database_url, quotas=Quotas(bytes_all=100))
+    alice = person(place, "alice")
+    (first, key), (second, other) = (place.policies.start_upload(alice) for _ in range(2))
+    place.policies.receive(first, key, 60, "0" * 64)
+    with pytest.raises(ArenaError, match="here already") as error:  # nor can it be filled again and again
+        place.policies.receive(first, key, 60, "1" * 64)
+    assert error.value.status == 409
+    with pytest.raises(ArenaError, match="quota is used up") as error:
+        place.policies.receive(second, other, 41, "2" * 64)
+    assert error.value.status == 429
+    place.policies.receive(second, other, 40, "2" * 64)
+    with pytest.raises(ArenaError, match="100 bytes in all"):
+        place.policies.start_upload(alice)
+    place.database.close()
+
+
+def at_once(act: Callable[[], Any], times: int = 6) -> list[str]:
+    """What comes of doing the same in several threads: '' for success, else the error's name."""
+    said: list[str] = []
+    barrier = threading.Barrier(times)
+
+    def run() -> None:
+        barrier.wait()
+        try:
+            act()
+            said.append("")
+        except Exception as error:
+            said.append(type(error).__name__)
+
+    threads = [threading.Thread(target=run) for _ in range(times)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(said)
+
+
+def test_what_is_done_twice_at_once_is_done_once(place: Place) -> None:
+    (version,) = accepted(place, "one")
+    place.seasons.add(read_season(QUICK.replace("quick", "other")))
+    owner = place.accounts.caller(place.accounts.make_token(place.accounts.user("admin")))
+    assert owner is not None
+    assert at_once(lambda: place.seasons.submit(owner, version.id, "other")) == [""] + ["ArenaError"] * 5
+    upload_id, key = place.policies.start_upload(owner)
+    assert at_once(lambda: place.policies.receive(upload_id, key, 1, "0" * 64)) == [""] + ["ArenaError"] * 5
+    assert at_once(lambda: place.policies.complete(upload_id, owner, "two", None)) == [""] + ["ArenaError"] * 5
+    secret, code, _ = place.accounts.start_device()
+    assert at_once(lambda: place.accounts.confirm_device(code, owner.user_id, "admin")) == [""] + ["ArenaError"] * 5
+    assert at_once(lambda: place.accounts.finish_device(secret)) == [""] + ["ArenaError"] * 5
+
+
+def test_quotas_hold_when_all_come_at_once(place: Place) -> None:
+    alice = person(place, "alice")
+    assert at_once(lambda: place.policies.start_upload(alice), 9) == [""] * 6 + ["ArenaError"] * 3
+
+
+def test_an_entry_and_a_trial_at_the_same_moment_lose_nothing(place: Place) -> None:
+    place = Place(place.root, place.database_url, quotas=Quotas())
+    alice = person(place, "alice")
+    for i in range(8):
+        version = upload(place, alice, ROLE, f"p{i}")
+        lease = place.jobs.lease("w", 60)
+        assert lease is not None
+        threads = [
+            threading.Thread(target=place.seasons.record_validation, args=(lease, "weights", "")),
+            threading.Thread(target=place.seasons.submit, args=(alice, version.id, "quick")),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert place.seasons.memberships([version.id]), "it was told that it is in"
+    place.database.close()
+
+
 def test_a_season_runs_its_course(place: Place) -> None:
     good, fine, bad = accepted(place, "good", "fine", "bad")
     strength = {"good": 2.0, "fine": 1.0, "bad": -1.0}
@@ -164,7 +239,7 @@ def test_a_version_enters_a_season_once(place: Place) -> None:
 def started(place: Place) -> Lease:
     accepted(place, "one")
     advance(place.database, place.seasons.get("quick"))
-    lease = place.jobs.lease("first", 0.2)
+    lease = place.jobs.lease("first", 60)
     assert lease is not None
     return lease
 
@@ -172,7 +247,7 @@ def started(place: Place) -> Lease:
 def test_a_silent_workers_match_goes_to_another_and_counts_once(place: Place) -> None:
     first = started(place)
     assert place.jobs.lease("second", 60) is None  # nobody else has it meanwhile
-    time.sleep(0.3)
+    fall_silent(place)
     second = place.jobs.lease("second", 60)
     assert second is not None
     assert (second.subject, second.attempt) == (first.subject, 2)
@@ -187,8 +262,8 @@ def test_a_silent_workers_match_goes_to_another_and_counts_once(place: Place) ->
 
 def test_a_heartbeat_keeps_a_job(place: Place) -> None:
     lease = started(place)
-    assert place.jobs.keep(lease, 60)
-    time.sleep(0.3)
+    fall_silent(place)
+    assert place.jobs.keep(lease, 60)  # late, but nobody has taken it meanwhile
     assert place.jobs.lease("second", 60) is None
 
 
@@ -213,10 +288,10 @@ def test_three_failures_set_a_match_aside_with_its_log(place: Place) -> None:
 def test_three_silent_deaths_set_a_match_aside_too(place: Place) -> None:
     started(place)
     for _ in range(2):
-        time.sleep(0.3)
-        assert place.jobs.lease("w", 0.2) is not None
-    time.sleep(0.3)
-    assert place.jobs.lease("w", 0.2) is None
+        fall_silent(place)
+        assert place.jobs.lease("w", 60) is not None
+    fall_silent(place)
+    assert place.jobs.lease("w", 60) is None
     assert "was not heard of again" in place.jobs.failed()[0].log
 
 

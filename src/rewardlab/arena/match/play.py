@@ -24,7 +24,7 @@ from rewardlab.arena.store.seasons import Outcome
 from rewardlab.cogs.errors import CogsError
 from rewardlab.cogs.evaluate import episode
 from rewardlab.cogs.evaluate.episode import Cast
-from rewardlab.cogs.evaluate.seats import Seat, assign
+from rewardlab.cogs.evaluate.seats import Seat, assign, told
 from rewardlab.cogs.evaluate.summary import policy_rewards
 from rewardlab.cogs.missions import Mission, make_mission, mission_of
 from rewardlab.cogs.policies.api import AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
@@ -183,10 +183,12 @@ def seat_policy(looked: Looked, info: PolicyEnvInterface, table: Table, timeout:
         cls = cls.twin  # the same decisions without a program to compile for each set of arguments
     try:
         policy = cls(info, **dict(spec.init_kwargs))
-    except TypeError as error:
-        raise CogsError(f"The policy {spec.class_path} cannot be made: {error}.") from error
-    if spec.data_path is not None:
-        policy.load_policy_data(spec.data_path)
+        if spec.data_path is not None:
+            policy.load_policy_data(spec.data_path)
+    except CogsError:
+        raise
+    except Exception as error:  # of arguments and weights that a stranger wrote
+        raise CogsError(f"The policy {spec.class_path} cannot be made: {told(error)}.") from error
     return policy
 
 

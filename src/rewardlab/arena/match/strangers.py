@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardlab.arena.match.runner import HEADER
-from rewardlab.arena.sandbox import PLACE, Limits, Sandbox, SandboxError
+from rewardlab.arena.sandbox import PLACE, Limits, Sandbox, SandboxError, printable
 from rewardlab.cogs.errors import CogsError
 from rewardlab.cogs.policies.api import AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
 
@@ -39,7 +39,7 @@ class StrangersPolicy(MultiAgentPolicy):
             raise
         if answer:
             self.sandbox.close()
-            raise CogsError(f"The policy cannot be loaded: {answer[1:].decode(errors='replace')}.")
+            raise CogsError(f"The policy cannot be loaded: {printable(answer[1:])}.")
 
     def reset(self) -> None:
         """A new episode for the policy inside, unless something of it was stopped for its memory already."""
@@ -58,7 +58,7 @@ class StrangersPolicy(MultiAgentPolicy):
 
     def _checked(self, answer: bytes) -> bytes:
         if answer[:1] != b"\0":
-            raise CogsError(answer[1:].decode(errors="replace") or "it gave no answer")
+            raise CogsError(printable(answer[1:]) or "it gave no answer")
         return answer[1:]
 
     def _ask(self, question: bytes, seconds: float) -> bytes:

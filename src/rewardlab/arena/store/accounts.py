@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import secrets
 import time
@@ -38,6 +39,12 @@ class Caller:
     role: str
     scope: str
     token_id: str = ""
+    expires: float | None = None
+
+    @property
+    def days_left(self) -> float:
+        """How long the token still lasts."""
+        return math.inf if self.expires is None else (self.expires - time.time()) / DAY
 
     def may(self, scope: str) -> bool:
         """Whether the token reaches so far; administering needs the role as well."""
@@ -159,7 +166,7 @@ class Accounts:
         if token.used is None or token.used < now - USED_EVERY:
             with self.database.write() as session:
                 session.execute(update(Token).where(Token.id == token.id).values(used=now))
-        return Caller(user.id, user.name, user.role, token.scope, token.id)
+        return Caller(user.id, user.name, user.role, token.scope, token.id, token.expires)
 
     def start_device(self) -> tuple[str, str, float]:
         """(device code, user code, seconds): the program keeps the one, its person types the other in the browser."""
@@ -176,7 +183,7 @@ class Accounts:
         """The person says that the program with this code is theirs."""
         with self.database.write() as session:
             query = select(DeviceCode).where(DeviceCode.user_code == user_code.strip().upper())
-            code = session.scalar(query)
+            code = session.scalar(query.with_for_update())  # it is confirmed once, whoever is as fast
             if code is None or code.expires <= time.time() or code.user_id is not None:
                 raise ArenaError("No login waits for this code; it may have expired.", 404)
             code.user_id = user_id
@@ -185,7 +192,7 @@ class Accounts:
     def finish_device(self, secret: str) -> User | None:
         """The user once the person has confirmed, None before; a code works once."""
         with self.database.write() as session:
-            code = session.get(DeviceCode, hash_of(secret))
+            code = session.get(DeviceCode, hash_of(secret), with_for_update=True)
             if code is None or code.expires <= time.time():
                 raise ArenaError("This login has expired: start again.", 410)
             if code.user_id is None:

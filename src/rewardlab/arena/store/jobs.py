@@ -122,7 +122,7 @@ def give_up(session: Session, job: Job) -> None:
         values = {"status": "failed", "log": job.log, "finished": time.time()}
         session.execute(update(MatchRow).where(MatchRow.id == job.subject).values(**values))
     else:
-        reason = f"It could not be validated in {job.attempts} attempts: {job.log[-500:]}"
+        reason = f"It could not be tried in {job.attempts} attempts; the arena's admin has the log."
         session.execute(update(Version).where(Version.id == job.subject).values(status="refused", reason=reason))
 
 

@@ -40,17 +40,17 @@ class Policies:
         """(id, key) of a place for a bundle's bytes, if the user may upload one more."""
         key = secrets.token_urlsafe(24)
         with self.database.write() as session:
-            _take_turns(session, caller)
+            _take_turns(session, caller.user_id)
             since = time.time() - DAY
             mine = select(func.count()).select_from(Upload).where(Upload.user_id == caller.user_id)
             if (session.scalar(mine.where(Upload.created > since)) or 0) >= self.quotas.per_day:
                 raise ArenaError(
                     f"You have uploaded {self.quotas.per_day} times in 24 hours: that is all for now.", 429
                 )
-            held = select(func.count(), func.coalesce(func.sum(Version.size), 0))
-            count, size = session.execute(held.where(Version.user_id == caller.user_id)).one()
-            if count >= self.quotas.versions or size >= self.quotas.bytes_all:
-                raise ArenaError(f"You hold {count} versions of {size} bytes in all: your quota is used up.", 429)
+            held = select(func.count()).select_from(Version).where(Version.user_id == caller.user_id)
+            if (count := session.scalar(held) or 0) >= self.quotas.versions:
+                raise ArenaError(f"You hold {count} versions: your quota is used up.", 429)
+            self._check_room(session, caller.user_id, 1)
             upload = Upload(user_id=caller.user_id, key_hash=hash_of(key))
             session.add(upload)
             session.flush()
@@ -62,23 +62,33 @@ class Policies:
             _keyed(session, upload_id, key)
 
     def receive(self, upload_id: str, key: str, size: int, sha256: str) -> None:
-        """The bytes of an upload are here."""
+        """The bytes of an upload are here; they come once, and count from now on."""
         with self.database.write() as session:
+            owner = _keyed(session, upload_id, key).user_id
+            _take_turns(session, owner)
+            session.expire_all()
             upload = _keyed(session, upload_id, key)
-            if upload.version_id is not None:
-                raise ArenaError("This upload is complete already: start another.", 409)
+            if upload.sha256 is not None:
+                raise ArenaError("The bytes of this upload are here already: start another.", 409)
+            self._check_room(session, owner, size)
             upload.size, upload.sha256 = size, sha256
+
+    def _check_room(self, session: Session, user_id: str, size: int) -> None:
+        """Whether so many more bytes fit into the user's share."""
+        held = session.scalar(select(func.sum(Upload.size)).where(Upload.user_id == user_id)) or 0
+        if held + size > self.quotas.bytes_all:
+            raise ArenaError(f"You have sent {held} bytes in all: your quota is used up.", 429)
 
     def complete(self, upload_id: str, caller: Caller, name: str, season: str | None) -> Version:
         """A new version in quarantine; its validation is a job for a worker."""
         check_name(name)
         with self.database.write() as session:
+            _take_turns(session, caller.user_id)
             upload = _own_upload(session, upload_id, caller)
             if upload.sha256 is None or upload.size is None:
                 raise ArenaError("The bytes of this upload have not come.", 409)
             if upload.version_id is not None:
                 raise ArenaError("This upload is complete already: start another.", 409)
-            _take_turns(session, caller)
             last = select(func.max(Version.version)).where(Version.user_id == caller.user_id, Version.name == name)
             number = (session.scalar(last) or 0) + 1
             version = Version(
@@ -144,9 +154,10 @@ class Policies:
             note(session, actor, "policy.hide" if hidden else "policy.show", version_id)
 
 
-def of_id(session: Session, version_id: str) -> tuple[Version, User]:
-    """A version and whose it is; a 404 without one."""
+def of_id(session: Session, version_id: str, to_change: bool = False) -> tuple[Version, User]:
+    """A version and whose it is; a 404 without one. Who changes it has it alone until the end."""
     query = select(Version, User).join(User, User.id == Version.user_id).where(Version.id == version_id)
+    query = query.with_for_update(of=Version) if to_change else query
     found = session.execute(query).first()
     if found is None:
         raise missing("policy version", version_id)
@@ -159,9 +170,9 @@ def check_name(name: str) -> None:
         raise ArenaError(f"The policy name {name[:80]!r} must be letters, digits, '.', '_' or '-', 64 at most.")
 
 
-def _take_turns(session: Session, caller: Caller) -> None:
+def _take_turns(session: Session, user_id: str) -> None:
     """One after another for each user: what is counted here must not change until it is used."""
-    session.scalar(select(User.id).where(User.id == caller.user_id).with_for_update())
+    session.scalar(select(User.id).where(User.id == user_id).with_for_update())
 
 
 def _keyed(session: Session, upload_id: str, key: str) -> Upload:

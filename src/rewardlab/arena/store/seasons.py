@@ -87,7 +87,7 @@ class Seasons:
         """Enter a version of the caller's own; the pools that it is in. In quarantine it enters once accepted."""
         with self.database.write() as session:
             held = _held(season_row(session, name))
-            version, _ = of_id(session, version_id)
+            version, _ = of_id(session, version_id, to_change=True)
             if version.user_id != caller.user_id:
                 raise missing("policy version of yours", version_id)
             check_open(held)
@@ -139,11 +139,13 @@ class Seasons:
         with self.database.read() as session:
             return completed(session, season_id, pool)
 
-    def count(self, season_id: str) -> int:
-        """How many matches of a season are completed: a leaderboard is as old as this number."""
-        query = select(func.count()).select_from(MatchRow)
+    def stamp(self, season_id: str) -> tuple[int, int]:
+        """How many matches are completed and how many policies hidden: a leaderboard is as old as these numbers."""
+        played = select(func.count()).where(MatchRow.season_id == season_id, MatchRow.status == "completed")
+        hidden = select(func.count(Version.id.distinct())).join(Membership, Membership.version_id == Version.id)
+        hidden = hidden.where(Membership.season_id == season_id, Version.hidden)
         with self.database.read() as session:
-            return session.scalar(query.where(MatchRow.season_id == season_id, MatchRow.status == "completed")) or 0
+            return session.scalar(played) or 0, session.scalar(hidden) or 0
 
     def progress(self, season_id: str) -> dict[str, dict[str, int]]:
         """Matches of each pool by state."""
@@ -212,7 +214,7 @@ class Seasons:
             job = held_by(session, lease)
             if job is None:
                 return False
-            version, user = of_id(session, lease.subject)
+            version, user = of_id(session, lease.subject, to_change=True)
             version.kind, version.reason = kind, reason
             version.status = "refused" if reason else "accepted"
             note(session, "arena", f"policy.{version.status}", f"{user.name}/{version.name}:v{version.version}", reason)

@@ -60,7 +60,7 @@ def write_bundle(folder: Path, spec: PolicySpec, setup_script: str | None = None
 def _fields(file: Path, named: str) -> dict[str, Any]:
     try:
         fields = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise CogsError(f"{named}: {SPEC_FILE} is not valid JSON ({error}).") from error
     if not isinstance(fields, dict):
         raise CogsError(f"{named}: {SPEC_FILE} must hold an object with {', '.join(KEYS)}.")

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from rewardlab.cogs.errors import CogsError
 from rewardlab.cogs.policies.api import AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
 
-HIDDEN = 64
+HIDDEN, MOST_HIDDEN = 64, 4096
 LAYERS = ("hidden.weight", "hidden.bias", "output.weight", "output.bias")
 
 
@@ -23,6 +23,8 @@ class MlpPolicy(MultiAgentPolicy):
 
     def __init__(self, policy_env_info: PolicyEnvInterface, device: str = "cpu", seed: int = 0) -> None:
         super().__init__(policy_env_info, device)
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise CogsError(f"The argument seed is {seed!r}: a whole number from 0 is needed.")
         self._inputs = int(np.prod(policy_env_info.observation_space.shape))
         self._outputs = policy_env_info.action_space.n
         self._seed = seed
@@ -58,9 +60,9 @@ class MlpPolicy(MultiAgentPolicy):
         """Weights from a safetensors file, which can hold nothing but arrays."""
         try:
             found = load_file(policy_data_path)
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, TypeError, KeyError) as error:  # the last two: a kind of number unknown here
             raise CogsError(f"The weights {policy_data_path} are no readable safetensors file: {error}.") from error
-        width = len(found.get("hidden.bias", ()))
+        width = min(found["hidden.bias"].size, MOST_HIDDEN) if "hidden.bias" in found else HIDDEN
         shapes = ((width, self._inputs), (width,), (self._outputs, width), (self._outputs,))
         wanted = dict(zip(LAYERS, shapes, strict=True))
         given = {name: array.shape for name, array in found.items()}

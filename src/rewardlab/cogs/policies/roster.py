@@ -28,7 +28,7 @@ def role_settings(**arguments: Any) -> Settings:
     `role_cycle=miner,scout` gives all cogs roles in turn, `role_order=miner,scout` one each and leaves the rest free;
     `evolution=1` lets free cogs change roles sooner.
     """
-    counts = {name: _whole(name, arguments.pop(name)) for name in COUNTS if name in arguments}
+    counts = {name: _whole(name, arguments.pop(name), MAX_COGS) for name in COUNTS if name in arguments}
     cycle, order = (_roles(name, arguments.pop(name, "")) for name in ("role_cycle", "role_order"))
     evolution = _whole("evolution", arguments.pop("evolution", 0))
     if arguments:
@@ -41,9 +41,11 @@ def role_settings(**arguments: Any) -> Settings:
     return Settings(fixed=fixed, cooldown=EVOLVED, plan_every=EVOLVED) if evolution else Settings(fixed=fixed)
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise CogsError(f"The argument {name} is {value!r}: a whole number from 0 is needed.")
+    if most is not None and value > most:
+        raise CogsError(f"The argument {name} is {value}: there are never more than {most} cogs.")
     return value
 
 
