@@ -6,56 +6,150 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from tests.arena.conftest import QUICK, bundle
 
 import rewardlab
 from rewardlab.arena import sandbox, seccomp
 from rewardlab.arena.cgroups import Group
 
 NOBODY = 65534
-SCRIPT = """
-import os, sys, time
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+HELD = """
+import os, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from rewardlab.arena import sandbox, seccomp
+from rewardlab.arena import sandbox
 assert os.getuid() == {uid}
 assert sandbox.problems() == [], sandbox.problems()
 words = "id -u; grep CapEff /proc/self/status; ls -A /bundle; unshare -U true && echo nested; touch /usr/x && echo yes"
-with sandbox.Sandbox(Path(sys.argv[2]), ["/bin/sh", "-c", words + "; echo end"], sandbox.Limits()) as made:
+with sandbox.Sandbox(Path(sys.argv[1]), ["/bin/sh", "-c", words + "; echo end"], sandbox.Limits()) as made:
     said = b""
     while not said.endswith(b"end\\n"):
         said += made.read(1, 20)
     print(said.decode())
 """
+PLAYED = """
+import sys
+from pathlib import Path
+from rewardlab.arena.place import Place
+from rewardlab.arena.season import read_season
+from rewardlab.arena.shelf import hash_file
+from rewardlab.arena.worker import Worker
+place = Place(Path(sys.argv[1]) / "arena")
+place.set_up()
+place.seasons.add(read_season(Path(sys.argv[2]).read_text()))
+alice = place.accounts.caller(place.accounts.make_token(place.accounts.add_user("alice")))
+for file in map(Path, sys.argv[3:]):
+    upload, key = place.policies.start_upload(alice)
+    sha256, size = hash_file(file), file.stat().st_size
+    place.policies.receive(upload, key, size, sha256)
+    place.shelf.put("bundles/" + sha256 + ".zip", file)
+    place.policies.complete(upload, alice, file.stem, "quick")
+Worker(place, idle_seconds=0.01).run(until_idle=True)
+for version, _ in place.policies.find(alice.user_id):
+    print(version.name, version.kind, version.status, version.reason)
+for match in place.seasons.matches():
+    print("match", match["pool"], match["status"], [p["faults"]["first"] for p in match["players"]])
+"""
+POLICY = """
+import os
+from rewardlab.cogs.policies.api import MultiAgentPolicy
+class Policy(MultiAgentPolicy):
+    def __init__(self, info, device="cpu"):
+        super().__init__(info)
+        {init}
+    def agent_policy(self, agent_id):
+        raise NotImplementedError
+    def step_batch(self, raw_observations, raw_actions):
+        raw_actions[:] = 1
+"""
+BOMB = """children = []
+        try:
+            while len(children) < 500:
+                children.append(os.posix_spawn("/bin/sleep", ["sleep", "20"], {}))
+        except OSError:
+            pass
+        assert len(children) < 32, len(children)"""
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("bwrap") is None or not Path("/usr/bin/python3").exists(),
-    reason="needs root (to become somebody else), bubblewrap and the system's python3",
-)
-def test_a_server_that_is_not_root_holds_code_in_a_user_namespace(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    bundle.mkdir()
-    (bundle / "mine").touch()
-    for folder in (bundle, *bundle.parents):
+def _open_to_all(place: Path) -> bool:
+    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in place.parents)
+
+
+@pytest.fixture(scope="module")
+def as_nobody(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Runs a script as somebody who is not root, in an environment of the system's Python with all of ours in it."""
+    if os.geteuid() != 0 or shutil.which("bwrap") is None or not SYSTEM_PYTHON.exists():
+        pytest.skip("needs root (to become somebody else), bubblewrap and the system's python3")
+    home = tmp_path_factory.mktemp("nobody")
+    for folder in (home, *home.parents):
         if str(folder).startswith("/tmp/"):
             folder.chmod(0o755)
-    source = Path(rewardlab.__file__).parent.parent
-    ran = subprocess.run(
-        ["/usr/bin/python3", "-c", SCRIPT.format(uid=NOBODY), str(source), str(bundle)],
-        capture_output=True,
-        text=True,
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        check=False,
-    )
-    if "Permission denied" in ran.stderr or "No module named" in ran.stderr:
+    subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", home / "venv"], check=True)
+    (there,) = (home / "venv/lib").glob("python*/site-packages")
+    here = Path(np.__file__).parent.parent
+    if there.parent.name != here.parent.name:
+        pytest.skip("the system has another Python")
+    if subprocess.run(["cp", "-al", f"{here}/.", there], capture_output=True, check=False).returncode:
+        pytest.skip("the environment lies on another disk")
+    (there / "rewardlab.pth").write_text(str(Path(rewardlab.__file__).parent.parent))
+    os.chown(home, NOBODY, NOBODY)
+
+    def run(script: str, *words: str | Path) -> str:
+        line = [home / "venv/bin/python", "-c", script, *words]
+        who: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+        ran = subprocess.run(line, capture_output=True, text=True, cwd=home, env=env, check=False, **who)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    if not _open_to_all(Path(rewardlab.__file__)):
         pytest.skip("nobody may not read this checkout")
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == [str(NOBODY), "CapEff:", "0000000000000000", "mine", "end"]
+    run.home = home  # type: ignore[attr-defined]
+    return run
+
+
+def test_a_server_that_is_not_root_holds_code_in_a_user_namespace(as_nobody: Any) -> None:
+    bundle_ = as_nobody.home / "bundle"
+    bundle_.mkdir()
+    (bundle_ / "mine").touch()
+    said = as_nobody(HELD.format(uid=NOBODY), bundle_)
+    assert said.split() == [str(NOBODY), "CapEff:", "0000000000000000", "mine", "end"]
+
+
+def test_a_server_that_is_not_root_plays_whole_matches_with_code(as_nobody: Any) -> None:
+    """The good one plays beside one of ours; the one that asks for five hundred processes gets its share alone."""
+    home = as_nobody.home
+    (home / "quick.yaml").write_text(QUICK)
+    for name, init in {"good": "pass", "bomb": BOMB, "reader": f"open({str(home / 'arena/arena.db')!r})"}.items():
+        code = POLICY.format(init=init)
+        (home / f"{name}.zip").write_bytes(bundle({"class_path": "policy.Policy"}, {"policy.py": code}))
+    (home / "ours.zip").write_bytes(bundle({"class_path": "role"}))
+    for file in home.glob("*.zip"):
+        os.chown(file, NOBODY, NOBODY)
+    files = [home / f"{name}.zip" for name in ("good", "ours", "bomb", "reader")]
+    said = as_nobody(PLAYED, home, home / "quick.yaml", *files).splitlines()
+    assert "good code accepted " in said
+    assert "ours weights accepted " in said
+    assert "bomb code accepted " in said
+    (refused,) = (line for line in said if line.startswith("reader code refused"))
+    assert "No such file or directory" in refused
+    played = [line for line in said if line.startswith("match competition")]
+    assert len(played) == 3 * 2  # all pairs of the three that were accepted, on two seeds
+    assert all("completed ['', '']" in line for line in played)
+
+
+def test_where_python_would_not_find_what_it_needs_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "TRIED", "import nothing_of_the_kind")
+    if shutil.which("bwrap") is None:
+        pytest.skip("needs bubblewrap")
+    (reason,) = sandbox._problems.__wrapped__()
+    assert reason == "Python cannot play in a sandbox: ModuleNotFoundError: No module named 'nothing_of_the_kind'"
 
 
 def test_where_bubblewrap_is_missing_the_reason_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

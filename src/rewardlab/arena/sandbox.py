@@ -31,6 +31,8 @@ PLACE = "/bundle"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives")
 SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 SETTINGS |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+PYTHON = (sys.executable, "-I", "-B")
+TRIED = "import rewardlab.cogs.policies.make, rewardlab.arena.match.runner"  # all that has to be in sight
 _numbers = itertools.count()
 
 
@@ -68,12 +70,16 @@ def _problems() -> tuple[str, ...]:
     found = [f"{name} is not installed ({package})" for name, package in _needed() if shutil.which(name) is None]
     if found:
         return tuple(found)
-    with held(Path(__file__).parent, ["/usr/bin/id", "-u"]) as (words, files):
-        tried = subprocess.run(words, capture_output=True, text=True, check=False, pass_fds=files)
-    if tried.returncode:
-        return (f"bubblewrap cannot make a sandbox: {(tried.stderr.strip() or 'no reason given').splitlines()[-1]}",)
-    if tried.stdout.strip() == "0":
-        return ("the sandbox would run as root",)
+    for what, words in (
+        ("bubblewrap cannot make a sandbox", ["/usr/bin/id", "-u"]),
+        ("Python cannot play in a sandbox", [*PYTHON, "-c", TRIED]),
+    ):
+        with held(Path(__file__).parent, words) as (inside, files):
+            tried = subprocess.run(inside, capture_output=True, text=True, check=False, pass_fds=files)
+        if tried.returncode:
+            return (f"{what}: {(tried.stderr.strip() or 'no reason given').splitlines()[-1]}",)
+        if tried.stdout.strip() == "0":
+            return ("the sandbox would run as root",)
     return ()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardlab.arena.match.runner import HEADER
-from rewardlab.arena.sandbox import PLACE, Limits, Sandbox, SandboxError, printable
+from rewardlab.arena.sandbox import PLACE, PYTHON, Limits, Sandbox, SandboxError, printable
 from rewardlab.cogs.errors import CogsError
 from rewardlab.cogs.policies.api import AgentPolicy, MultiAgentPolicy, PolicyEnvInterface
 
@@ -30,7 +29,7 @@ class StrangersPolicy(MultiAgentPolicy):
         self._patience = MOST_LATE * timeout
         self._ended = ""
         self._first = True
-        self.sandbox = Sandbox(bundle, [sys.executable, "-I", "-B", "-m", RUNNER], limits)
+        self.sandbox = Sandbox(bundle, [*PYTHON, "-m", RUNNER], limits)
         order = {"bundle": PLACE, "limits": asdict(limits), "info": _told(info)}
         try:
             answer = self._ask(json.dumps(order).encode(), START)
