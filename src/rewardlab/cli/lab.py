@@ -44,11 +44,20 @@ def run(
     push: Annotated[bool, typer.Option("--push", help="Send the run to the hub as it goes.")] = False,
     hub: Annotated[str | None, typer.Option("--hub", help="The hub for --push and train@hub.")] = None,
     log: Annotated[list[str] | None, typer.Option("--log", help="Also log to wandb or tensorboard.")] = None,
+    coordinator: Annotated[
+        str | None,
+        typer.Option("--coordinator", help="Train in several processes: HOST:PORT of process 0, or auto (Slurm, MPI)."),
+    ] = None,
+    processes: Annotated[int | None, typer.Option("--processes", help="How many they are.")] = None,
+    process: Annotated[int | None, typer.Option("--process", help="Which one this is, from 0.")] = None,
 ) -> None:
     """Train, resume or replay a spec: `rewardlab run ppo_cartpole`."""
     from rewardlab.cli import run as command
+    from rewardlab.cli.hosts import Place, joined
 
-    command.run(what, settings or [], data, render, episodes, engine, address, push, hub, log or [])
+    with joined(Place.of(coordinator, processes, process), what) as leading:
+        if leading:
+            command.run(what, settings or [], data, render, episodes, engine, address, push, hub, log or [])
 
 
 def verify(

@@ -14,6 +14,7 @@ from typing import Any
 from loguru import logger
 
 from rewardlab.cli.follow import pushed
+from rewardlab.cli.hosts import announce
 from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.progress import Progress
 from rewardlab.experiment import dev, device
@@ -110,6 +111,7 @@ def run(
         return
     if kind == "dev":
         spec = dev.shorten(spec)
+    announce(spec)
     trial = Trial.create(spec)  # a spec that cannot run leaves no folder behind
     folder = RunFolder.create(spec.name, data)
     folder.write_specs(dump(spec), provenance(spec.meta.seed))
@@ -145,6 +147,7 @@ def train(
     """Train to the end, or to the first Ctrl-C."""
     with folder.lock(), pushed(folder.path, hub), log_to(folder):
         if trial is None:
+            announce(spec, folder)
             trial = Trial.restore(spec, folder)
         logger.info(f"SLM-Lab: Running {spec.name} in {folder.path}/")
         if resume:
@@ -167,7 +170,7 @@ def train(
         if result is None:
             logger.warning(f"stopped at frame {trial.frame}, checkpoint saved; to go on:")
             logger.warning(f"rewardlab run {spec.name} train@{folder.path}")
-            raise Interrupted(128 + asked[0])
+            raise Interrupted(128 + (asked or [signal.SIGTERM])[0])  # another process may have been asked
         if before is not None:
             for line in dev.check(trial, before, folder):
                 logger.info(line)

@@ -42,7 +42,15 @@ def data_mesh(num_envs: int) -> Mesh:
 
 
 def session_mesh(sessions: int) -> Mesh:
-    """As many devices as divide the sessions evenly."""
-    devices = jax.local_devices()
-    count = max(n for n in range(1, len(devices) + 1) if sessions % n == 0)
-    return jax.make_mesh((count,), ("sessions",), devices=devices[:count], axis_types=(jax.sharding.AxisType.Auto,))
+    """As many devices of each process as divide its share of the sessions evenly."""
+    processes = jax.process_count()
+    if sessions % processes:
+        raise SpecError(
+            f"{processes} processes share the sessions of a trial, and meta.max_session is {sessions}: "
+            "take a multiple of them"
+        )
+    own = [[d for d in jax.devices() if d.process_index == p] for p in range(processes)]
+    count = max(n for n in range(1, min(map(len, own)) + 1) if sessions // processes % n == 0)
+    devices = [device for each in own for device in each[:count]]
+    kinds = (jax.sharding.AxisType.Auto,)
+    return jax.make_mesh((len(devices),), ("sessions",), devices=devices, axis_types=kinds)

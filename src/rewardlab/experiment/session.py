@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from rewardlab.algos.base import Algorithm, Clock, Metrics
 from rewardlab.envs.base import TimeStep
 from rewardlab.envs.wrappers import Lens, LensSettings, Tracker, VectorEnv
+from rewardlab.experiment import hosts
 from rewardlab.experiment.device import data_mesh, session_mesh
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
@@ -212,8 +213,12 @@ class ScanLoop:
 
     def start(self, keys: PRNGKeyArray) -> Runner:
         """Fresh sessions, one per key."""
+        if self.distributed:
+            return self.place(self._start(self.algorithm, keys))
+        if not hosts.alone():
+            keys = hosts.spread(keys, NamedSharding(self.mesh, P("sessions")))
         runner: Runner = self._start(self.algorithm, keys)
-        return self.place(runner) if self.distributed else runner
+        return runner
 
     def compile(self, keys: PRNGKeyArray) -> None:
         """Compile what `advance` runs, for as many sessions as keys, before there is a runner."""
@@ -227,13 +232,13 @@ class ScanLoop:
         """A runner read from a checkpoint, laid out over the devices: a share of the sessions on each, or, distributed,
         a share of the environments and all of the learner."""
         if not self.distributed:
-            placed: Runner = jax.device_put(runner, NamedSharding(self.mesh, P("sessions")))
+            placed: Runner = hosts.spread(runner, NamedSharding(self.mesh, P("sessions")))
             return placed
         everywhere, shared = NamedSharding(self.mesh, P()), NamedSharding(self.mesh, P(None, "data"))
         where = jax.tree.map(lambda _: everywhere, runner)
         where = where._replace(env=jax.tree.map(lambda _: shared, runner.env), obs=shared)
         where = where._replace(tracker=jax.tree.map(lambda _: shared, runner.tracker))
-        spread: Runner = jax.device_put(runner, where)
+        spread: Runner = hosts.spread(runner, where)
         return spread
 
     def advance(self, runner: Runner, segment: int, count: int) -> tuple[Runner, Seen]:
@@ -241,14 +246,15 @@ class ScanLoop:
         used up."""
         numbers = (jnp.asarray(n, jnp.int32) for n in (segment, count, self.memory_start))
         runner, seen = self._advance(self.algorithm, runner, *numbers)
-        return runner, jax.tree.map(lambda x: np.asarray(x)[:count].swapaxes(0, 1), seen)
+        return runner, jax.tree.map(lambda x: np.asarray(x)[:count].swapaxes(0, 1), hosts.whole(seen))
 
     def close(self) -> None:
         """Nothing outside JAX was opened."""
 
     def freeze(self, runner: Runner) -> Runner:
         """The runner as a checkpoint holds it: the environments' states are in it already."""
-        return runner
+        frozen: Runner = hosts.whole(runner)
+        return frozen
 
     def template(self, runner: Runner, path: Path) -> Runner:
         """What a checkpoint is loaded into."""

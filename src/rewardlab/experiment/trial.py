@@ -16,12 +16,12 @@ from rewardlab.algos.base import Algorithm
 from rewardlab.envs.host import HostEnv
 from rewardlab.envs.make import make, spaces
 from rewardlab.envs.wrappers import VectorEnv
-from rewardlab.experiment import metrics
+from rewardlab.experiment import hosts, metrics
 from rewardlab.experiment.evaluate import Evaluator
 from rewardlab.experiment.host import HostLoop
 from rewardlab.experiment.record import RunFolder, SessionTable, load_tree, read_meta, save_tree, write_json
-from rewardlab.experiment.session import Plan, Runner, ScanLoop, Seen
-from rewardlab.spec import Spec
+from rewardlab.experiment.session import Best, Plan, Runner, ScanLoop, Seen
+from rewardlab.spec import Spec, SpecError
 
 CHUNK_SECONDS = 0.5  # how long the program runs between two looks at the clock
 # the columns of the seeds' tables, in their order; what an algorithm logs besides comes after them
@@ -61,6 +61,9 @@ class Trial:
         sessions = spec.meta.max_session
         env = make(spec.env, sessions, spec.meta.seed)
         algorithm = algos.make(spec, *spaces(env))
+        if isinstance(env, HostEnv) and not hosts.alone():
+            env.close()
+            raise SpecError(f"{spec.env.name} lives outside JAX, where one process steps it: leave out --coordinator")
         loop = ScanLoop(spec, algorithm, env) if isinstance(env, VectorEnv) else HostLoop(spec, algorithm, env)
         return cls(spec, loop, algorithm, loop.start(session_keys(spec)))
 
@@ -101,7 +104,7 @@ class Trial:
         while self.segment < goal:
             first, begun = self.segment, time.perf_counter()
             stop = self.next_evaluation() if self.spec.meta.rigorous_eval else goal
-            count = max(1, min(count, stop - first, goal - first, ScanLoop.capacity))
+            count = hosts.leaders(max(1, min(count, stop - first, goal - first, ScanLoop.capacity)))
             self.runner, seen = self.loop.advance(self.runner, first, count)
             self.segment += count
             seconds = time.perf_counter() - begun
@@ -118,9 +121,10 @@ class Trial:
     def save(self, folder: RunFolder) -> None:
         """Everything, so that a resume is exact; without the replay where the spec says so."""
         whole = self.spec.meta.save_replay or not hasattr(self.runner.agent, "memory")
-        runner = self.loop.freeze(self.runner)
+        runner = self.loop.freeze(self.runner if whole else forget_replay(self.runner))
         meta = {"segment": self.segment, "frame": self.frame, "whole": int(whole)}
-        save_tree(folder.checkpoint_path, runner if whole else forget_replay(runner), meta)
+        if hosts.leads():
+            save_tree(folder.checkpoint_path, runner, meta)
 
 
 def session_keys(spec: Spec) -> Any:
@@ -231,7 +235,7 @@ class Recorder:
         self.timings.append(timing | {"compiled": not self.warm})
         self.folder.append_timing(self.timings[-1])
         self.warm = True
-        if time.perf_counter() - self.saved > self.trial.spec.meta.checkpoint_seconds:
+        if hosts.leaders(time.perf_counter() - self.saved > self.trial.spec.meta.checkpoint_seconds):
             self.save()
 
     def frames_of(self, chunk: Chunk) -> int:
@@ -240,7 +244,9 @@ class Recorder:
 
     def _evaluate(self, evaluator: Evaluator) -> None:
         algorithm, runner = self.trial.algorithm, self.trial.runner
-        policies = jax.vmap(algorithm.policy)(runner.agent), runner.lens.obs
+        policies = hosts.whole((jax.vmap(algorithm.policy)(runner.agent), runner.lens.obs))
+        if not hosts.leads():
+            return
         returns = evaluator.returns(policies, self.trial.frame)
         for s, table in enumerate(self.eval):
             row = {name: column[-1] for name, column in self.train[s].columns.items()}
@@ -250,16 +256,21 @@ class Recorder:
 
     def save(self) -> None:
         """Tables first, then the checkpoint: a resume trims tables that are ahead of it."""
+        best = hosts.whole(self.trial.runner.best)
+        if hosts.leads():
+            self._write(best)
+        self.trial.save(self.folder)
+        self.saved = time.perf_counter()
+
+    def _write(self, best: Best) -> None:
+        """The tables, and each session's best policy."""
         for s in range(len(self.train)):
             self.train[s].write(self.folder.session_df_path(s, "train"))
             self.eval[s].write(self.folder.session_df_path(s, "eval"))
-        best = self.trial.runner.best
         for s in range(len(self.train)):
             policy = jax.tree.map(lambda x, s=s: np.asarray(x[s]), best.policy)
             meta = {"session": s, "frame": int(best.frame[s]), "total_reward_ma": float(best.score[s])}
             save_tree(self.folder.best_policy_path(s), policy, meta)
-        self.trial.save(self.folder)
-        self.saved = time.perf_counter()
 
     def close(self) -> None:
         """End the environments."""
@@ -270,6 +281,8 @@ class Recorder:
     def finish(self) -> dict[str, Any]:
         """The metrics of the sessions and of the trial, computed from the tables."""
         self.save()
+        if not hosts.leads():
+            return {}
         baseline = metrics.random_baseline(self.trial.spec.env.name)
         sessions = [metrics.session_metrics(table.columns, baseline) for table in self.train]
         for s, table in enumerate(self.eval):
@@ -299,7 +312,7 @@ def run_trial(trial: Trial, folder: RunFolder, watch: Watch | None = None) -> di
             recorder.save()
         for chunk in trial.march():
             recorder.take(chunk)
-            if watch is not None and not watch(recorder, chunk) and not trial.done:
+            if hosts.anyone(watch is not None and not watch(recorder, chunk)) and not trial.done:
                 recorder.save()
                 return None
         return recorder.finish()
