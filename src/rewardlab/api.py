@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardlab import spec as specs
+from rewardlab.envs.make import settled
 from rewardlab.experiment import device
 from rewardlab.experiment.record import RunFolder, provenance, read_columns, read_json
 from rewardlab.experiment.replay import TrainedPolicy
@@ -54,6 +55,7 @@ def train(what: str | Path | Spec, name: str | None = None, data: str | Path = "
     """Train a spec, by name, by file (and name) or as a Spec, with any of its dotted keys overridden."""
     device.prepare()
     spec = specs.apply(what, overrides) if isinstance(what, Spec) else specs.load(what, name, overrides=overrides)
+    spec = settled(spec)
     trial = Trial.create(spec)
     folder = RunFolder.create(spec.name, Path(data))
     with folder.lock():

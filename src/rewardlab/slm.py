@@ -86,7 +86,7 @@ def is_slm(raw: Any) -> bool:
     kind = net.get("type") if isinstance(net, Mapping) else None
     only_there = name in ALGORITHMS and name not in ALGORITHMS.values()
     same_optim = isinstance(net, Mapping) and "use_same_optim" in net
-    return only_there or same_optim or str(kind).startswith("Dueling") or kind == "ConvNet"
+    return only_there or same_optim or str(kind).startswith("Dueling") or (kind == "ConvNet" and "layers" not in net)
 
 
 def _section(raw: Mapping[str, Any], where: str) -> Any:

@@ -18,7 +18,8 @@ from rewardlab.algos import make
 from rewardlab.algos.base import Algorithm, Clock
 from rewardlab.envs.base import Box, Discrete
 from rewardlab.memory.rollout import Transition
-from rewardlab.nets.mlp import MLP, Linear
+from rewardlab.nets.linear import Linear
+from rewardlab.nets.mlp import MLP
 from rewardlab.spec import Spec
 
 REPLAYING = ("VanillaDQN", "DQN", "DoubleDQN", "DuelingDQN", "SAC", "CrossQ")

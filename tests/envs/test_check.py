@@ -98,8 +98,9 @@ def test_the_batch_of_jax_environments_ends_as_the_host_does(counting: ModuleTyp
     for action in ([1, 0], [0, 0], [0, 0], [0, 0]):
         state, step = batch.step(state, jnp.array(action), jax.tree.map(lambda x: x[0], batch.noise(KEY, 1)))
         steps.append([np.asarray(field).reshape(2).tolist() for field in step])
-    shown, _, terminated, truncated, next_obs = (list(fields) for fields in zip(*steps, strict=True))
+    shown, _, terminated, truncated, next_obs, ended = (list(fields) for fields in zip(*steps, strict=True))
     assert next_obs == [[1, 1], [1, 2], [2, 1], [1, 2]]
     assert shown == [[0, 1], [1, 0], [0, 1], [1, 0]]
     assert terminated == [[True, False], [False, False], [False, False], [False, False]]
     assert truncated == [[False, False], [False, True], [True, False], [False, True]]
+    assert ended == [[True, False], [False, True], [True, False], [False, True]]

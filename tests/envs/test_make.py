@@ -46,18 +46,20 @@ def test_the_host_has_the_copies_of_all_sessions(host: HostEnv) -> None:
     assert (host.num_envs, host.max_episode_steps) == (6, 7)
 
 
-def test_algorithms_see_rows() -> None:
+def test_algorithms_see_rows_and_pixels() -> None:
     made = make(EnvSpec("counting:Countdown-v0"), 1, 0)
     made_spaces = spaces(made)
     assert made_spaces == (Box((1,), 0.0, float("inf")), Discrete(2))
     made.close()
 
-    class Picture:
-        observation = Box((2, 3, 4), 0.0, 255.0, "uint8")
-        action = Discrete(5)
+    class Shown:
+        def __init__(self, *shape: int) -> None:
+            self.observation, self.action = Box(shape, 0.0, 255.0, "uint8"), Discrete(5)
 
-    picture: Any = Picture()
-    assert spaces(picture) == (Box((24,), 0.0, 255.0, "float32"), Discrete(5))
+    table: Any = Shown(2, 3)
+    assert spaces(table) == (Box((6,), 0.0, 255.0, "float32"), Discrete(5))
+    picture: Any = Shown(2, 3, 4)  # pixels stay as they are
+    assert spaces(picture) == (Box((2, 3, 4), 0.0, 255.0, "uint8"), Discrete(5))
 
 
 def test_ones_own_class_is_named_by_its_module() -> None:
@@ -109,7 +111,10 @@ def test_what_breaks_the_contract_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         (EnvSpec("Pendulum-v1", kwargs={"g": "heavy"}), "env.g is 'heavy', expected a number"),
         (EnvSpec("Countdown-v0", backend="jax"), "Countdown-v0 does not live in JAX; leave env.backend out"),
         (EnvSpec("CartPole-v1", backend="gymnasum"), "env.backend 'gymnasum' is unknown; did you mean gymnasium?"),
-        (EnvSpec("CartPole-v1", backend="torch"), "env.backend 'torch' is unknown; there are jax and gymnasium"),
+        (
+            EnvSpec("CartPole-v1", backend="torch"),
+            "env.backend 'torch' is unknown; there are jax, gymnasium, envpool, ale",
+        ),
         (EnvSpec("no_such_module:Maze", backend="jax"), "cannot be imported: .*no_such_module"),
         (EnvSpec("CartPole-v9"), "There is no environment 'CartPole-v9'; did you mean 'CartPole-v"),
     ],

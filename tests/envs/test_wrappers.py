@@ -92,7 +92,8 @@ def test_a_tracker_over_time_gives_a_mean_per_step() -> None:
 
 def step_of(obs: Any, reward: Any, terminated: Any = (False, False), truncated: Any = (False, False)) -> TimeStep:
     seen = jnp.asarray(obs, jnp.float32)
-    return TimeStep(seen, jnp.asarray(reward, jnp.float32), jnp.asarray(terminated), jnp.asarray(truncated), seen)
+    ends = jnp.asarray(terminated), jnp.asarray(truncated)
+    return TimeStep(seen, jnp.asarray(reward, jnp.float32), *ends, seen, ends[0] | ends[1])
 
 
 def test_a_plain_lens_changes_nothing_but_shape_and_type() -> None:

@@ -11,7 +11,8 @@ import pytest
 from rewardlab.envs.base import Box, Discrete
 from rewardlab.maths.distribution import Categorical, Normal
 from rewardlab.nets.heads import Actor, Critic, QNet, SquashedActor, to_env_action
-from rewardlab.nets.mlp import MLP, Linear
+from rewardlab.nets.linear import Linear
+from rewardlab.nets.mlp import MLP
 from rewardlab.spec import NetSpec
 
 KEY = jax.random.key(5)

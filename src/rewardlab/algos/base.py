@@ -56,6 +56,8 @@ class Algorithm(eqx.Module):
         """The algorithm of a checked spec, in an environment with these spaces."""
         cls.check_nets(spec)
         algorithm = build(cls, spec.agent.algorithm, "agent.algorithm")
+        if spec.env.normalize_obs or spec.env.clip_obs is not None:
+            observation = dataclasses.replace(observation, dtype="float32")
         algorithm = algorithm.replace(observation=observation, action=action, num_envs=spec.env.num_envs)
         return floats_to_arrays(shapes_only(algorithm.assemble(spec)))
 

@@ -90,13 +90,13 @@ class SAC(OffPolicyAlgorithm):
         actor: Actor | SquashedActor
         if isinstance(self.action, Discrete):
             actor = Actor.create(actor_key, self.net_spec, self.observation, self.action)
-            n_in, n_out = self.observation.size, self.action.n
+            shape, n_out = self.observation.shape, self.action.n
         else:
             actor = SquashedActor.create(actor_key, self.net_spec, self.observation, self.action)
-            n_in, n_out = self.observation.size + self.action.size, 1
+            shape, n_out = (self.observation.size + self.action.size,), 1
 
         def critic(k: PRNGKeyArray) -> MLP:
-            return MLP.create(k, self.critic_spec, n_in, n_out, self.critic_spec.critic_init_std)
+            return MLP.create(k, self.critic_spec, shape, n_out, self.critic_spec.critic_init_std)
 
         critics = jax.vmap(critic)(jax.random.split(critic_key, 2))
         stats = jax.tree.map(lambda x: jnp.stack([x, x]), critic(critic_key).init_stats())

@@ -17,6 +17,7 @@ from rewardlab.cli.follow import pushed
 from rewardlab.cli.hosts import announce
 from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.progress import Progress
+from rewardlab.envs.make import settled
 from rewardlab.experiment import dev, device
 from rewardlab.experiment.loggers import Loggers, check_loggers
 from rewardlab.experiment.metrics import trial_line
@@ -101,7 +102,7 @@ def run(
             return
         train(from_dict(folder.read_spec(), folder.spec_name), folder, resume=True, hub=sent_to, log=log)
         return
-    spec = load(words[0], words[1] if len(words) > 1 else None, settings=settings)
+    spec = settled(load(words[0], words[1] if len(words) > 1 else None, settings=settings))
     for note in spec.notes:
         print(f"note: {note}", file=sys.stderr)
     if kind == "search":

@@ -34,7 +34,7 @@ QUIET = {
 
 def choose_engine(spec: Spec, engine: str | None, address: str | None) -> str:
     """The engine asked for; without one, the population where the environment lives in JAX, else Ray."""
-    from rewardlab.envs.make import find_jax
+    from rewardlab.envs.make import backend_of
 
     if engine is not None and engine not in ENGINES:
         nearest = near(engine, ENGINES)
@@ -42,7 +42,7 @@ def choose_engine(spec: Spec, engine: str | None, address: str | None) -> str:
         raise SpecError(f"the engine {engine!r} is unknown; {hint}")
     if address and engine == "population":
         raise SpecError("--address names a Ray cluster: it belongs to --engine ray")
-    lives_in_jax = spec.env.backend != "gymnasium" and find_jax(spec.env.name) is not None
+    lives_in_jax = backend_of(spec.env) == "jax"
     if engine == "population" and not lives_in_jax:
         raise SpecError(f"{spec.env.name} lives outside JAX, where trials are no population: --engine ray")
     chosen = engine or ("population" if lives_in_jax and not address else "ray")

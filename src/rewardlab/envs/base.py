@@ -73,10 +73,15 @@ class JaxEnv(Protocol):
 
 class TimeStep(NamedTuple):
     """What one vector step gives: `obs` is where the next action is chosen (a fresh episode's first observation after
-    an end), `next_obs` is where this action led: the true final observation at an end."""
+    an end), `next_obs` is where this action led: the true final observation at an end.
+
+    `terminated` and `truncated` are a learner's: nothing, or nothing that was seen, comes after. `ended` is the
+    episode's: a life lost in an Atari game terminates, and the game goes on.
+    """
 
     obs: Array
     reward: Array
     terminated: Array
     truncated: Array
     next_obs: Array
+    ended: Array

@@ -10,38 +10,64 @@ from typing import Any
 
 import jax
 
+from rewardlab.envs import pool
+from rewardlab.envs.atari import ATARI
 from rewardlab.envs.base import Box, JaxEnv, Space
 from rewardlab.envs.check import EnvContractError, check_env
 from rewardlab.envs.classic import CLASSIC
-from rewardlab.envs.host import HostEnv, find_gym_spec
+from rewardlab.envs.gym_vector import find_gym_spec
+from rewardlab.envs.host import HOSTS, HostEnv
 from rewardlab.envs.wrappers import VectorEnv
-from rewardlab.spec import EnvSpec, SpecError, build, near
+from rewardlab.spec import EnvSpec, Spec, SpecError, build, near
 
-BACKENDS = ("jax", "gymnasium")
+BACKENDS = ("jax", *HOSTS)
 OFFERS = "rewardlab.envs"  # the entry-point group under which installed packages offer their JAX environments
 
 
 def make(env: EnvSpec, sessions: int, seed: int) -> VectorEnv | HostEnv:
     """A JAX environment with the copies of one session, or a host environment with the copies of all sessions."""
-    if env.backend not in (None, *BACKENDS):
-        nearest = near(env.backend, BACKENDS)
-        hint = f"did you mean {nearest}?" if nearest else f"there are {' and '.join(BACKENDS)}"
-        raise SpecError(f"env.backend {env.backend!r} is unknown; {hint}")
-    if env.backend != "gymnasium" and (found := find_jax(env.name)) is not None:
-        made = _jax_env(found, env)
-        return VectorEnv(made, env.num_envs, env.max_t or made.max_episode_steps)
-    if env.backend == "jax":
+    backend = backend_of(env)
+    if backend != "jax":
+        return HostEnv(env.name, sessions * env.num_envs, seed, env.max_t, backend, **env.kwargs)
+    found = find_jax(env.name)
+    if found is None:
         raise SpecError(
             f"{env.name} does not live in JAX; leave env.backend out, or take one of {', '.join(CLASSIC)}, "
             "or your own as module:ClassName"
         )
-    return HostEnv(env.name, sessions * env.num_envs, seed, env.max_t, **env.kwargs)
+    made = _jax_env(found, env)
+    return VectorEnv(made, env.num_envs, env.max_t or made.max_episode_steps)
+
+
+def backend_of(env: EnvSpec) -> str:
+    """What steps an environment: what its spec names, else JAX where it lives there, else the fastest that has it."""
+    if env.backend is not None:
+        if env.backend not in BACKENDS:
+            nearest = near(env.backend, BACKENDS)
+            hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(BACKENDS)}"
+            raise SpecError(f"env.backend {env.backend!r} is unknown; {hint}")
+        return env.backend
+    if find_jax(env.name) is not None:
+        return "jax"
+    if env.name.startswith(ATARI):
+        return "ale"
+    return "envpool" if pool.has(env.name, env.kwargs) else "gymnasium"
+
+
+def settled(spec: Spec) -> Spec:
+    """The spec with what steps its environment here, where that is a matter of what is installed: what is recorded
+    must run again on the same."""
+    backend = backend_of(spec.env)
+    if backend == "jax":
+        return spec
+    return dataclasses.replace(spec, env=dataclasses.replace(spec.env, backend=backend))
 
 
 def spaces(env: VectorEnv | HostEnv) -> tuple[Box, Space]:
-    """What an algorithm sees and does: observations flattened to one row of float32, actions as they are."""
+    """What an algorithm sees and does: pixels as they are, other observations as one row of float32; actions as they
+    are."""
     seen = env.observation
-    return Box((seen.size,), seen.low, seen.high), env.action
+    return seen if len(seen.shape) == 3 else Box((seen.size,), seen.low, seen.high), env.action
 
 
 def find_jax(name: str) -> Callable[..., JaxEnv] | None:

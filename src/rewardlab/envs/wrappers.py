@@ -70,7 +70,8 @@ class VectorEnv(eqx.Module):
         next_obs = jax.vmap(self.env.observe)(state)
         state = jax.tree.map(lambda new, old: jnp.where(spread(done, old), new, old), noise.fresh, state)
         obs = jnp.where(spread(done, next_obs), noise.fresh_obs, next_obs)
-        return VectorState(state, jnp.where(done, 0, steps)), TimeStep(obs, reward, terminated, truncated, next_obs)
+        vector = VectorState(state, jnp.where(done, 0, steps))
+        return vector, TimeStep(obs, reward, terminated, truncated, next_obs, done)
 
 
 def spread(flags: Array, like: Array) -> Array:
@@ -131,7 +132,10 @@ class LensSettings(NamedTuple):
 
     def look(self, lens: Lens, obs: Array) -> Array:
         """An observation as the learner sees it."""
-        flat = obs.reshape(obs.shape[0], *self.shape).astype(jnp.float32)
+        flat = obs.reshape(obs.shape[0], *self.shape)
+        if len(self.shape) == 3 and flat.dtype == jnp.uint8 and lens.obs is None and self.clip_obs is None:
+            return flat  # pixels stay bytes until a network looks: a memory holds four times as many
+        flat = flat.astype(jnp.float32)
         if lens.obs is not None:
             return lens.obs.normalize(flat, self.clip_obs or 10.0)
         return flat if self.clip_obs is None else jnp.clip(flat, -self.clip_obs, self.clip_obs)
@@ -144,8 +148,7 @@ class LensSettings(NamedTuple):
         if lens.reward is not None and lens.discounted is not None:
             discounted = lens.discounted * self.gamma + reward
             stats = lens.reward.update(discounted)
-            done = step.terminated | step.truncated
-            lens = lens._replace(reward=stats, discounted=jnp.where(done, 0.0, discounted))
+            lens = lens._replace(reward=stats, discounted=jnp.where(step.ended, 0.0, discounted))
             reward = stats.scale(reward)
         if self.clip_reward is not None:
             reward = jnp.clip(reward, -self.clip_reward, self.clip_reward)

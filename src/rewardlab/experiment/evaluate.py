@@ -14,10 +14,11 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Policy
+from rewardlab.envs import pool
 from rewardlab.envs.base import Space, TimeStep
 from rewardlab.envs.classic import CLASSIC
 from rewardlab.envs.host import HostEnv
-from rewardlab.envs.make import find_jax, make
+from rewardlab.envs.make import backend_of, make
 from rewardlab.envs.wrappers import Lens, LensSettings, VectorEnv, spread
 from rewardlab.maths.normalize import RunningStats
 from rewardlab.nets.heads import to_env_action
@@ -74,7 +75,7 @@ class Evaluator:
             actions = np.asarray(self._act(self.algorithm, policies, by_session, keys, np.int32(t)))
             step: Any = env.step(actions.reshape(env.num_envs, *actions.shape[2:]))
             total += np.where(running, step.reward, 0.0)
-            running &= ~(step.terminated | step.truncated)
+            running &= ~step.ended
             if not running.any():
                 break
             obs = step.obs
@@ -131,7 +132,7 @@ def play_episodes(
             frame = _frame(env) if render else None
             action = np.asarray(to_env(np.asarray(act(obs[0]))[None]))
             step: Any = env.step(action)
-            done = bool(step.terminated[0] | step.truncated[0])
+            done = bool(step.ended[0])
             left -= done
             yield Played(obs[0], action[0], float(step.reward[0]), done, frame)
             obs = step.obs
@@ -142,13 +143,15 @@ def play_episodes(
 def _alone(env: EnvSpec, seed: int, render: bool) -> HostEnv | _JaxOnHost:
     """One copy of an environment to be watched."""
     env = dataclasses.replace(env, num_envs=1)
-    if env.backend != "gymnasium" and env.name not in CLASSIC:
-        made = make(env, 1, seed) if find_jax(env.name) is not None else None
-        if isinstance(made, VectorEnv):
-            if render:
-                raise SpecError(f"{env.name} lives in JAX and has no Gymnasium original that could draw it.")
-            return _JaxOnHost(made, seed)
+    backend = backend_of(env)
+    if backend == "jax" and env.name not in CLASSIC:
+        if render:
+            raise SpecError(f"{env.name} lives in JAX and has no Gymnasium original that could draw it.")
+        made: Any = make(env, 1, seed)
+        return _JaxOnHost(made, seed)
     drawn = {"render_mode": "rgb_array"} if render else {}
+    if backend == "ale" or env.name.startswith(pool.PLAYGROUND):
+        return HostEnv(env.name, 1, seed, env.max_t, backend, **env.kwargs, **drawn)
     return HostEnv(env.name, 1, seed, env.max_t, **{**env.kwargs, "vectorization": "sync", **drawn})
 
 

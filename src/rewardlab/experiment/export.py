@@ -17,7 +17,8 @@ from rewardlab.experiment.replay import TrainedPolicy
 from rewardlab.files import write_bytes_atomic
 from rewardlab.nets.actor_critic import ActorCritic
 from rewardlab.nets.heads import Actor, QNet, SquashedActor
-from rewardlab.nets.mlp import MLP, Activation, LayerNorm, Linear
+from rewardlab.nets.linear import Linear
+from rewardlab.nets.mlp import MLP, Activation, LayerNorm
 
 Values = NDArray[np.float32]
 OPSET = 20

@@ -190,7 +190,7 @@ class HostLoop:
         """What one session's environments give in a step, in shape."""
         n, seen = self.plan.num_envs, self.env.observation
         obs, flag = jnp.zeros((n, *seen.shape), seen.dtype), jnp.zeros(n, bool)
-        return TimeStep(obs, jnp.zeros(n), flag, flag, obs)
+        return TimeStep(obs, jnp.zeros(n), flag, flag, obs, flag)
 
     def _choose(self, algorithm: Algorithm, agent: Any, obs: Array, fixed: Iteration, t: Array) -> tuple[Choice, Array]:
         """The actions of step `t`, and as the environments take them."""

@@ -154,7 +154,7 @@ class Session:
         lens, reward = self.lens.learn(runner.lens, step)
         obs, next_obs = self.lens.look(lens, step.obs), self.lens.look(lens, step.next_obs)
         transition = Transition(runner.obs, action, reward, step.terminated, step.truncated, next_obs, extras)
-        tracker = runner.tracker.update(step.reward, step.terminated | step.truncated)
+        tracker = runner.tracker.update(step.reward, step.ended)
         return runner._replace(obs=obs, lens=lens, tracker=tracker), transition
 
     def remember_best(self, algorithm: Algorithm, runner: Runner, segment: Int[Array, ""]) -> Runner:

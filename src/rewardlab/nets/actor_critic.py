@@ -12,7 +12,8 @@ from jaxtyping import Array, PRNGKeyArray
 from rewardlab.envs.base import Box, Space
 from rewardlab.maths.distribution import Categorical, Normal
 from rewardlab.nets.heads import Actor, Critic
-from rewardlab.nets.mlp import MLP, Linear
+from rewardlab.nets.linear import Linear
+from rewardlab.nets.mlp import MLP
 from rewardlab.nets.optimizer import Optimizer
 from rewardlab.spec import NetSpec, Spec
 
@@ -37,7 +38,7 @@ class ActorCritic(eqx.Module):
         init, gain = (spec.init_fn, 1.0) if spec.critic_init_std is None else ("orthogonal_", spec.critic_init_std)
         value = Linear.create(critic_key, head.weight.shape[0], 1, init, gain)
         both = Linear(jnp.concatenate([head.weight, value.weight], 1), jnp.concatenate([head.bias, value.bias]))
-        return cls(Actor(MLP(actor.net.layers, both), actor.log_std), None)
+        return cls(Actor(MLP(actor.net.layers, both, actor.net.image), actor.log_std), None)
 
     def __call__(self, obs: Array) -> tuple[Categorical | Normal, Array]:
         """The distribution and the value at an observation."""

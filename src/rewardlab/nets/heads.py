@@ -29,7 +29,7 @@ class Actor(eqx.Module):
     def create(cls, key: PRNGKeyArray, spec: NetSpec, observation: Box, action: Space) -> Actor:
         """The actor of a spec."""
         n_out = action.n if isinstance(action, Discrete) else action.size
-        net = MLP.create(key, spec, observation.size, n_out, spec.actor_init_std)
+        net = MLP.create(key, spec, observation.shape, n_out, spec.actor_init_std)
         log_std = None if isinstance(action, Discrete) else jnp.full(n_out, spec.log_std_init or 0.0)
         return cls(net, log_std)
 
@@ -47,7 +47,7 @@ class SquashedActor(eqx.Module):
     @classmethod
     def create(cls, key: PRNGKeyArray, spec: NetSpec, observation: Box, action: Box) -> SquashedActor:
         """The actor of a spec."""
-        return cls(MLP.create(key, spec, observation.size, 2 * action.size, spec.actor_init_std))
+        return cls(MLP.create(key, spec, observation.shape, 2 * action.size, spec.actor_init_std))
 
     def __call__(self, obs: Array) -> TanhNormal:
         """The distribution at an observation."""
@@ -63,7 +63,7 @@ class Critic(eqx.Module):
     @classmethod
     def create(cls, key: PRNGKeyArray, spec: NetSpec, observation: Box) -> Critic:
         """The critic of a spec."""
-        return cls(MLP.create(key, spec, observation.size, 1, spec.critic_init_std))
+        return cls(MLP.create(key, spec, observation.shape, 1, spec.critic_init_std))
 
     def __call__(self, obs: Array) -> Array:
         """The value at an observation."""
@@ -79,7 +79,7 @@ class QNet(eqx.Module):
     @classmethod
     def create(cls, key: PRNGKeyArray, spec: NetSpec, observation: Box, action: Discrete, dueling: bool) -> QNet:
         """The Q network of a spec."""
-        return cls(MLP.create(key, spec, observation.size, action.n + dueling), dueling)
+        return cls(MLP.create(key, spec, observation.shape, action.n + dueling), dueling)
 
     def __call__(self, obs: Array) -> Array:
         """The action values at an observation."""

@@ -1,4 +1,4 @@
-"""Feed-forward bodies: linear layers, activations, layer norm and batch renorm, in any order."""
+"""Feed-forward bodies: convolutions, linear layers, activations, layer norm and batch renorm, in any order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardlab.nets.batch_renorm import BatchRenorm
+from rewardlab.nets.conv import Conv, Impala
+from rewardlab.nets.linear import GAINS, Linear
 from rewardlab.spec import NetSpec, SpecError
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -28,68 +30,6 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "mish": jax.nn.mish,
     "identity": lambda x: x,
 }
-
-# PyTorch's `calculate_gain`, which the seeds' initialisers use
-GAINS = {"tanh": 5 / 3, "relu": 2**0.5, "leaky_relu": 2**0.5, "selu": 0.75}
-
-
-def initializer(name: str | None, gain: float) -> Callable[[PRNGKeyArray, tuple[int, int]], Array] | None:
-    """A weight initialiser by its PyTorch name; None is PyTorch's default, uniform in ±1/√fan_in."""
-    scaled = {"fan_avg": gain**2, "fan_in": gain**2}
-    match (name or "").removesuffix("_"):
-        case "":
-            return None
-        case "orthogonal":
-            return lambda key, shape: gain * orthogonal(key, shape)
-        case "xavier_uniform":
-            return jax.nn.initializers.variance_scaling(scaled["fan_avg"], "fan_avg", "uniform")
-        case "xavier_normal":
-            return jax.nn.initializers.variance_scaling(scaled["fan_avg"], "fan_avg", "normal")
-        case "kaiming_uniform":
-            return jax.nn.initializers.variance_scaling(scaled["fan_in"], "fan_in", "uniform")
-        case "kaiming_normal":
-            return jax.nn.initializers.variance_scaling(scaled["fan_in"], "fan_in", "normal")
-        case "normal":
-            return jax.nn.initializers.normal(1.0)
-        case "zeros":
-            return jax.nn.initializers.zeros
-    raise ValueError(f"init_fn {name!r} is unknown")
-
-
-def orthogonal(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "in out"]:
-    """A random matrix with orthonormal rows or columns: the polar factor of a Gaussian one, by Newton's iteration.
-
-    Not by QR: eight LAPACK calls in one compiled program wait for each other for ever on a CPU of two cores (jaxlib
-    0.10.2), and a trial makes all its layers in one program.
-    """
-    gaussian = jax.random.normal(key, shape)
-    tall = gaussian if shape[0] >= shape[1] else gaussian.T
-    x = tall / jnp.linalg.norm(tall)  # the Frobenius norm bounds the singular values by one: the iteration converges
-    x = jax.lax.fori_loop(0, 60, lambda _, x: 1.5 * x - 0.5 * x @ (x.T @ x), x)
-    q: Array = x if shape[0] >= shape[1] else x.T
-    return q
-
-
-class Linear(eqx.Module):
-    """x W + b."""
-
-    weight: Float[Array, "in out"]
-    bias: Float[Array, " out"]
-
-    @classmethod
-    def create(cls, key: PRNGKeyArray, n_in: int, n_out: int, init_fn: str | None = None, gain: float = 1.0) -> Linear:
-        """A layer with weights by the named initialiser."""
-        bound = n_in**-0.5
-        weight_key, bias_key = jax.random.split(key)
-        init = initializer(init_fn, gain)
-        if init is None:
-            weight = jax.random.uniform(weight_key, (n_in, n_out), minval=-bound, maxval=bound)
-            return cls(weight, jax.random.uniform(bias_key, (n_out,), minval=-bound, maxval=bound))
-        return cls(init(weight_key, (n_in, n_out)), jnp.zeros(n_out))
-
-    def __call__(self, x: Float[Array, "*batch in"]) -> Float[Array, "*batch out"]:
-        """The product over the last axis."""
-        return x @ self.weight + self.bias
 
 
 class LayerNorm(eqx.Module):
@@ -114,6 +54,14 @@ class Activation(eqx.Module):
         return ACTIVATIONS[self.name](x)
 
 
+class Flatten(eqx.Module):
+    """Pixels as one row."""
+
+    def __call__(self, x: Array) -> Array:
+        """The rows of a batch."""
+        return x.reshape(x.shape[0], -1)
+
+
 def body_layers(spec: NetSpec) -> tuple[Mapping[str, Any], ...]:
     """The body as a list of one-key layers, from `layers` or from `hid_layers` and its companions."""
     if spec.layers is not None:
@@ -129,36 +77,79 @@ def body_layers(spec: NetSpec) -> tuple[Mapping[str, Any], ...]:
     return tuple(layers)
 
 
+class Image(eqx.Module):
+    """An observation of pixels as convolutions want it: one batch axis, channels last, bytes as shares of one."""
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def channels_first(self) -> bool:
+        """Whether the channels stand in front, as Atari's frames do: they are fewer than pixels."""
+        return self.shape[0] < self.shape[-1]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Height, width, channels."""
+        (height, width, channels) = self.shape[1:] + self.shape[:1] if self.channels_first else self.shape
+        return height, width, channels
+
+    def __call__(self, x: Array) -> Array:
+        """The batch."""
+        x = x.reshape(-1, *self.shape)
+        x = x.astype(jnp.float32) / 255 if x.dtype == jnp.uint8 else x
+        return jnp.moveaxis(x, 1, -1) if self.channels_first else x
+
+
 class MLP(eqx.Module):
-    """A stack of layers and a linear output. Batch renorm's running statistics travel beside the parameters:
-    `train` returns them updated, calling the net uses them as they are."""
+    """A stack of layers and a linear output, over pixels where `image` says so. Batch renorm's running statistics
+    travel beside the parameters: `train` returns them updated, calling the net uses them as they are."""
 
     layers: tuple[eqx.Module, ...]
     output: Linear
+    image: Image | None = None
 
     @classmethod
-    def create(cls, key: PRNGKeyArray, spec: NetSpec, n_in: int, n_out: int, output_gain: float | None = None) -> MLP:
-        """The net of a spec; `output_gain` makes the last layer orthogonal with that gain."""
+    def create(
+        cls, key: PRNGKeyArray, spec: NetSpec, shape: tuple[int, ...], n_out: int, output_gain: float | None = None
+    ) -> MLP:
+        """The net of a spec for inputs of a shape; `output_gain` makes the last layer orthogonal with that gain."""
         layers: list[eqx.Module] = []
         gain = GAINS.get(spec.hid_layers_activation, 1.0)
-        width = n_in
+        image = Image(shape) if len(shape) == 3 else None
+        sides: tuple[int, ...] = (
+            () if image is None else image.sizes[:2]
+        )  # of the pixels that are left, until they are flattened
+        width = shape[0] if image is None else image.sizes[2]
         for entry in body_layers(spec):
             ((kind, value),) = entry.items()
             key, layer_key = jax.random.split(key)
-            if kind == "linear":
-                layers.append(Linear.create(layer_key, width, value, spec.init_fn, gain))
-                width = value
+            if kind in ("conv", "impala"):
+                if not sides:
+                    raise SpecError(f"a layer of kind {kind!r} needs pixels: an observation of three axes")
+                layer = (Conv if kind == "conv" else Impala).create(layer_key, width, value, spec.init_fn, gain)
+                sides, width = tuple(layer.size(n) for n in sides), layer.channels
+                if min(sides) < 1:
+                    raise SpecError(f"the layer {dict(entry)} leaves no pixel of an observation {shape}")
+                layers.append(layer)
             elif kind == "activation":
                 layers.append(Activation(value))
-            elif kind == "layer_norm":
-                layers.append(LayerNorm(jnp.ones(width), jnp.zeros(width)))
-            elif kind == "batch_renorm":
-                layers.append(BatchRenorm.create(width, **value))
-            elif kind != "flatten":
-                raise SpecError(f"a layer of kind {kind!r} does not belong in an MLP")
+            else:
+                if sides:  # whether it is said or not
+                    width, sides = width * sides[0] * sides[1], ()
+                    layers.append(Flatten())
+                if kind == "linear":
+                    layers.append(Linear.create(layer_key, width, value, spec.init_fn, gain))
+                    width = value
+                elif kind == "layer_norm":
+                    layers.append(LayerNorm(jnp.ones(width), jnp.zeros(width)))
+                elif kind == "batch_renorm":
+                    layers.append(BatchRenorm.create(width, **value))
+        if sides:
+            width *= sides[0] * sides[1]
+            layers.append(Flatten())
         output_init = "orthogonal_" if output_gain is not None else spec.init_fn
         output = Linear.create(key, width, n_out, output_init, 1.0 if output_gain is None else output_gain)
-        return cls(tuple(layers), output)
+        return cls(tuple(layers), output, image)
 
     def init_stats(self) -> tuple[Any, ...]:
         """The running statistics of the batch-renorm layers, none seen yet."""
@@ -166,18 +157,25 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Float[Array, "*batch in"], stats: tuple[Any, ...] = ()) -> Float[Array, "*batch out"]:
         """The output, with running statistics as they are."""
+        batch = x.shape[:-1] if self.image is None else x.shape[:-3]
         remaining = iter(stats)
-        for layer in self.layers:
+        for layer in self._layers:
             x = layer(x, next(remaining)) if isinstance(layer, BatchRenorm) else layer(x)
-        return self.output(x)
+        out: Array = self.output(x)
+        return out if self.image is None else out.reshape(*batch, -1)
 
     def train(self, x: Float[Array, "batch in"], stats: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
         """The output by this batch's statistics, and the running statistics with the batch in them."""
         remaining, updated = iter(stats), []
-        for layer in self.layers:
+        for layer in self._layers:
             if isinstance(layer, BatchRenorm):
                 x, new = layer.train(x, next(remaining))
                 updated.append(new)
             else:
                 x = layer(x)
         return self.output(x), tuple(updated)
+
+    @property
+    def _layers(self) -> tuple[Any, ...]:
+        """All that comes before the output."""
+        return self.layers if self.image is None else (self.image, *self.layers)

@@ -103,8 +103,8 @@ def _layer(layer: Any, where: str) -> None:
     require(len(layer) == 1, where, dict(layer), "one key, such as {linear: 64}")
     ((kind, value),) = layer.items()
     one_of(where, kind, t.LAYERS, "layer")
-    if kind == "linear":
-        require(type(value) is int and value >= 1, f"{where}.linear", value, "a width of 1 or more")
+    if kind in ("linear", "impala"):
+        require(type(value) is int and value >= 1, f"{where}.{kind}", value, "a width of 1 or more")
     elif kind == "activation":
         one_of(f"{where}.activation", str(value), t.ACTIVATIONS, "activation")
     elif kind == "batch_renorm":
@@ -112,8 +112,12 @@ def _layer(layer: Any, where: str) -> None:
         batch_renorm(value, f"{where}.batch_renorm")
     elif kind == "conv":
         require(isinstance(value, dict) and {"channels", "kernel"} <= set(value), where, value, "channels and kernel")
-        for key in value:
+        for key, size in value.items():
             one_of(f"{where}.conv", key, ("channels", "kernel", "stride", "padding"), "key")
+            least = 0 if key == "padding" else 1
+            require(
+                type(size) is int and size >= least, f"{where}.conv.{key}", size, f"a whole number of {least} or more"
+            )
     else:
         require(value is True, f"{where}.{kind}", value, "true")
 

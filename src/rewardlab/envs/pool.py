@@ -1,0 +1,111 @@
+"""EnvPool's environments as one vector: all copies stepped by C++ threads, where the package is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rewardlab.spec import SpecError, near
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PLAYGROUND = "playground/"  # MuJoCo Playground's tasks: EnvPool names them MuJoCoPlayground/NAME-v1
+# what every environment of EnvPool takes and this module decides
+_OURS = {"num_envs", "batch_size", "num_threads", "max_num_players", "thread_affinity_offset", "base_path", "seed"}
+_OURS |= {"env_seed", "gym_reset_return_info", "max_episode_steps", "reward_threshold"}
+
+
+@cache
+def known() -> frozenset[str]:
+    """The environments that EnvPool has; none where it is not installed."""
+    if importlib.util.find_spec("envpool") is None:
+        return frozenset()
+    import envpool
+
+    return frozenset(envpool.list_all_envs())
+
+
+def pool_id(name: str) -> str:
+    """What EnvPool calls an environment."""
+    return f"MuJoCoPlayground/{name.removeprefix(PLAYGROUND)}-v1" if name.startswith(PLAYGROUND) else name
+
+
+def has(name: str, kwargs: Mapping[str, Any]) -> bool:
+    """Whether EnvPool has an environment that takes these keys."""
+    return pool_id(name) in known() and not set(kwargs) - set(_keys(name))
+
+
+def make_vector(name: str, num_envs: int, max_t: int | None, **kwargs: Any) -> tuple[Pool, int]:
+    """`num_envs` copies and their time limit."""
+    if not known():
+        raise SpecError('env.backend envpool needs a package that is not installed: pip install "rewardlab[envpool]".')
+    if pool_id(name) not in known():
+        nearest = near(pool_id(name), known())
+        raise SpecError(f"EnvPool has no environment {name!r}" + (f"; did you mean {nearest}?" if nearest else ""))
+    for key in kwargs:
+        if key not in _keys(name):
+            nearest = near(key, _keys(name), 0.0)
+            hint = f"; the nearest key is {nearest!r}" if nearest else ": it takes none"
+            raise SpecError(f"Environment {name} of EnvPool does not take the key {key!r}{hint}.")
+    import envpool
+
+    limit = max_t if max_t is not None else int(envpool.make_spec(pool_id(name)).config.max_episode_steps)
+    return Pool(pool_id(name), num_envs, {**kwargs, "max_episode_steps": limit}), limit
+
+
+def _keys(name: str) -> list[str]:
+    """The keys of one environment."""
+    import envpool
+
+    return sorted(set(envpool.make_spec(pool_id(name)).config._fields) - _OURS)
+
+
+class Pool:
+    """Gymnasium's vector interface, as far as a `HostEnv` uses it. EnvPool seeds its copies when it makes them, so a
+    seeded reset makes them anew."""
+
+    render_mode = None
+
+    def __init__(self, name: str, num_envs: int, options: Mapping[str, Any]) -> None:
+        self.name, self.num_envs, self._options = name, num_envs, dict(options)
+        self._threads = min(num_envs, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+        self._pool = self._make(range(num_envs))
+        self.single_observation_space = self._pool.observation_space
+        self.single_action_space = self._pool.action_space
+        self._obs: Array = np.zeros(0)
+
+    def reset(self, seed: list[int] | None = None, options: Mapping[str, Any] | None = None) -> tuple[Array, Any]:
+        """Begin an episode in every copy, or in those of a mask."""
+        if options is not None:
+            which = np.flatnonzero(options["reset_mask"]).astype(np.int32)
+            fresh, info = self._pool.reset(which)
+            self._obs = self._obs.copy()
+            self._obs[info["env_id"]] = fresh
+            return self._obs, info
+        if seed is not None:
+            self._pool.close()
+            self._pool = self._make(seed)
+        self._obs, info = self._pool.reset()
+        return self._obs, info
+
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """One step of every copy; those that end wait for `reset`."""
+        self._obs, reward, terminated, truncated, _ = self._pool.step(actions)
+        return self._obs, reward, terminated, truncated, {}
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.close()
+
+    def _make(self, seeds: Any) -> Any:
+        import envpool
+
+        words = [int(seed) % 2**31 for seed in seeds]
+        return envpool.make_gymnasium(
+            self.name, num_envs=self.num_envs, num_threads=self._threads, seed=words, **self._options
+        )
