@@ -106,7 +106,7 @@ def as_nobody(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         env = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
         ran = subprocess.run(line, capture_output=True, text=True, cwd=home, env=env, check=False, **who)
         assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+        return str(ran.stdout)
 
     if not _open_to_all(Path(rewardlab.__file__)):
         pytest.skip("nobody may not read this checkout")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 from hypothesis import given, settings
@@ -65,6 +66,17 @@ def test_in_any_portions_the_same_matches_are_played_once_each(policies: int, mo
         assert max(counts.values()) - min([counts[p.policies] for p in owed(pool, 2, names)]) <= 1
     assert sorted(p.key for p in so_far) == sorted(p.key for p in owed(pool, 2, names))
     assert len({p.key for p in so_far}) == len(so_far)
+
+
+def test_a_thousand_policies_are_planned_in_a_moment() -> None:
+    names = [f"p{i:03}" for i in range(1000)]  # half a million pairs, 7.5 million matches
+    doubt = {"p500": 3.0, "p600": 2.0}
+    start = time.monotonic()
+    chosen = plan(PAIRS, 4, names, [], doubt, 3)
+    assert [p.policies for p in chosen] == [("p500", "p600"), ("p000", "p500"), ("p001", "p500")]
+    again = plan(PAIRS, 4, names, chosen, doubt, 2)
+    assert [p.policies for p in again] == [("p002", "p500"), ("p003", "p500")]
+    assert time.monotonic() - start < 5
 
 
 def test_no_room_no_plan() -> None:

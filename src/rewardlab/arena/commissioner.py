@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from rewardlab.arena import rating
@@ -17,6 +17,7 @@ from rewardlab.arena.store.jobs import active_members
 from rewardlab.arena.store.seasons import Held, Seasons, completed, season_row
 from rewardlab.arena.store.tables import Job, MatchRow, Membership, Player, SeasonRow, Version, new_id
 
+Facts = tuple[bool, list[tuple[str, str, int]]]
 WAITING = ("pending", "running")
 
 
@@ -35,10 +36,29 @@ def advance(database: Database, held: Held) -> int:
         return planned
 
 
-def advance_all(database: Database) -> int:
-    """All seasons that are not finished."""
-    held = [one for one in Seasons(database).all(hidden=True) if one.row.status != "finished"]
-    return sum(advance(database, one) for one in held)
+def advance_all(database: Database, idle: dict[str, Facts] | None = None) -> int:
+    """All seasons that are not finished. `idle`: what they were when nothing was to be done; such ones rest."""
+    idle, planned = {} if idle is None else idle, 0
+    for held in Seasons(database).all(hidden=True):
+        if held.row.status == "finished" or idle.get(held.row.id) == (facts := _facts(database, held)):
+            continue
+        idle[held.row.id] = facts
+        planned += (count := advance(database, held))
+        if count:
+            del idle[held.row.id]
+    return planned
+
+
+def _facts(database: Database, held: Held) -> Facts:
+    """All that a season's next step follows from, as numbers: members and matches of each pool by state."""
+    members = select(Membership.pool, Membership.status, func.count()).where(Membership.season_id == held.row.id)
+    matches = select(MatchRow.pool, MatchRow.status, func.count()).where(MatchRow.season_id == held.row.id)
+    with database.read() as session:
+        rows = [
+            *session.execute(members.group_by(Membership.pool, Membership.status)),
+            *session.execute(matches.group_by(MatchRow.pool, MatchRow.status)),
+        ]
+    return held.takes_entries, sorted((*row,) for row in rows)
 
 
 def _outstanding(session: Session, season_id: str) -> int:

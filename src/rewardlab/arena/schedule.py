@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rewardlab.arena.season import Pool
 
 
@@ -50,24 +53,45 @@ def plan(
     planned = list(planned)
     if pool.kind == "freeplay":
         return _freeplay(pool, policies, planned, uncertainty, most)
-    known = {plan.key for plan in planned}
-    met = Counter(plan.policies for plan in planned)
-    open_ = [one for one in owed(pool, cogs, policies) if one.key not in known]
+    if pool.kind == "self_play":
+        known = {plan.key for plan in planned}
+        return [one for one in owed(pool, cogs, policies) if one.key not in known][:most]
+    return _pairs(pool, cogs, sorted(policies), planned, uncertainty, most)
+
+
+def _pairs(
+    pool: Pool, cogs: int, policies: Sequence[str], planned: Sequence[Plan], uncertainty: Mapping[str, float], most: int
+) -> list[Plan]:
+    """A round at a time: all pairs that have met least. As arrays: thousands of policies are millions of pairs."""
+    place = {policy: i for i, policy in enumerate(policies)}
+    first, second = np.triu_indices(len(policies), 1)
+    met = np.zeros((len(policies),) * 2, np.int32)
+    left: dict[tuple[str, ...], list[Plan]] = {}  # of pairs that have met: what they still owe
+    for one in planned:
+        if all(policy in place for policy in one.policies):
+            met[place[one.policies[0]], place[one.policies[1]]] += 1
+            owing = left.setdefault(one.policies, owed(pool, cogs, one.policies))
+            left[one.policies] = [other for other in owing if other != one]
+    doubt = np.array([uncertainty.get(policy, 0.0) for policy in policies])
+    counts, doubts = met[first, second], doubt[first] + doubt[second]
+    each = len(owed(pool, cogs, ("a", "b")))
     chosen: list[Plan] = []
-    queues: dict[tuple[str, ...], list[Plan]] = {}
-    for one in open_:
-        queues.setdefault(one.policies, []).append(one)
-    while queues and len(chosen) < most:
-        pair = min(queues, key=lambda pair: (met[pair], -sum(uncertainty.get(p, 0.0) for p in pair), pair))
-        count = met[pair]
-        level = [p for p in queues if met[p] == count]  # a whole round at once: all pairs that have met least
-        level.sort(key=lambda p: (-sum(uncertainty.get(one, 0.0) for one in p), p))
-        for pair in level[: most - len(chosen)]:
-            chosen.append(queues[pair].pop(0))
-            met[pair] += 1
-            if not queues[pair]:
-                del queues[pair]
+    while len(chosen) < most and len(counts) and (count := counts.min()) < each:
+        level = _largest(doubts, np.flatnonzero(counts == count), most - len(chosen))
+        for pair in level:
+            names = (policies[first[pair]], policies[second[pair]])
+            chosen.append(left.setdefault(names, owed(pool, cogs, names)).pop(0))
+        counts[level] += 1
     return chosen
+
+
+def _largest(values: NDArray[np.float64], among: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """The places of the largest values, equal ones in the order of their places."""
+    if len(among) > most:
+        bound = -np.partition(-values[among], most - 1)[most - 1]
+        above, equal = among[values[among] > bound], among[values[among] == bound]
+        among = np.concatenate([above, equal[: most - len(above)]])
+    return among[np.lexsort((among, -values[among]))]
 
 
 def _freeplay(

@@ -18,7 +18,7 @@ from loguru import logger
 from sqlalchemy.exc import OperationalError
 
 from rewardlab.arena import sandbox
-from rewardlab.arena.commissioner import advance_all
+from rewardlab.arena.commissioner import Facts, advance_all
 from rewardlab.arena.match.play import Table, play_match, try_policy
 from rewardlab.arena.place import Place
 from rewardlab.arena.sandbox import Limits
@@ -44,6 +44,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
+        self._idle: dict[str, Facts] = {}
         self._scratch = Path(tempfile.mkdtemp(prefix="rewardlab-worker-"))
         self._scratch.chmod(0o711)  # a sandboxed uid passes through to its own bundle, and can list nothing
         self._table = Table(
@@ -82,7 +83,7 @@ class Worker:
         try:
             lease = self.place.jobs.lease(self.name, self.lease_seconds)
             if lease is None:
-                return bool(advance_all(self.place.database))
+                return bool(advance_all(self.place.database, self._idle))
         except OperationalError as error:  # the database is away or busy: it may come back
             logger.warning("the database does not answer: {}", str(error.orig).strip())
             return False

@@ -12,14 +12,15 @@ import pytest
 from sqlalchemy import func, select, text
 from tests.arena.conftest import QUICK, bundle, fall_silent, person, upload
 
-from rewardlab.arena.commissioner import advance
+from rewardlab.arena import commissioner
+from rewardlab.arena.commissioner import Facts, advance
 from rewardlab.arena.errors import ArenaError
 from rewardlab.arena.place import Place
 from rewardlab.arena.season import read_season
 from rewardlab.arena.store.database import Database
 from rewardlab.arena.store.jobs import Lease
 from rewardlab.arena.store.policies import Quotas
-from rewardlab.arena.store.seasons import Outcome
+from rewardlab.arena.store.seasons import Held, Outcome
 from rewardlab.arena.store.tables import Job, MatchRow, Membership, Token, Version
 
 ROLE = bundle({"class_path": "role"})
@@ -329,6 +330,29 @@ def test_two_commissioners_plan_each_match_once(place: Place) -> None:
     with place.database.read() as session:
         assert session.scalar(select(func.count()).select_from(MatchRow)) == 3
         assert session.scalar(select(func.count()).select_from(Job).where(Job.kind == "match")) == 3
+
+
+def test_looking_again_at_what_has_not_changed_costs_no_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted(place, "a", "b")
+    idle: dict[str, Facts] = {}
+    looked: list[str] = []
+
+    def seen(database: Database, held: Held) -> int:
+        looked.append(held.row.name)
+        return advance(database, held)
+
+    monkeypatch.setattr(commissioner, "advance", seen)
+    assert commissioner.advance_all(place.database, idle) == 2  # each alone
+    assert commissioner.advance_all(place.database, idle) == 0
+    assert sorted(looked) == ["beta-cogsguard", "quick", "quick"]
+    for _ in range(3):
+        assert commissioner.advance_all(place.database, idle) == 0
+    assert len(looked) == 3
+    lease = place.jobs.lease("w", 60)
+    assert lease is not None
+    assert place.seasons.record(lease, outcome(1.0, 1))
+    commissioner.advance_all(place.database, idle)
+    assert len(looked) == 4  # something was played
 
 
 def test_tokens_are_stored_as_hashes_and_end(place: Place) -> None:
