@@ -1,7 +1,7 @@
 """Writes docs/performance.md from the records in benchmarks/results: `python benchmarks/report.py`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,12 +126,46 @@ def game_policies() -> Iterator[str]:
             yield f"| `{row['policy']}` | {row['difficulty']} | {cells} | {row['failed_moves']:.2%} | {did} |"
 
 
+def arena() -> Iterator[str]:
+    first, season, load = read("arena_first.json"), read("arena_season.json"), read("arena_load.json")
+    yield "\n## The arena\n\n`python benchmarks/arena_first.py`: from nothing to a leaderboard, as the README has it.\n"
+    yield "| | s |\n|---|---|"
+    for name, seconds in first["seconds"].items():
+        yield f"| {name} | {seconds:.1f} |"
+    yield "\n`python benchmarks/arena_season.py [--database …]`: 30 policies, all pairs, while the server and workers"
+    yield "are killed with -9 at random moments. What is in the database is checked by other means than the"
+    yield "arena's own.\n"
+    yield table_head("", *season)
+    shown: dict[str, Callable[[Any], str]] = {
+        "matches, of 200 steps": lambda row: str(row["matches"]),
+        "minutes, kills and new starts included": lambda row: f"{row['minutes']:.1f}",
+        "matches per minute and core": lambda row: f"{row['per_core']:.0f}",
+        "killed": lambda row: ", ".join(f"{who} {len(at)}×" for who, at in row["killed_after_matches"].items() if at),
+        "s until the server answers again, at most": lambda row: f"{row['seconds_until_the_server_answers_again']:.1f}",
+        "pairs that met exactly once": lambda row: str(row["pairs_played_once"]),
+        "matches written down twice": lambda row: str(row["written_down_twice"]),
+        "jobs by attempts": lambda row: ", ".join(f"{count} in {n}" for n, count in row["attempts"].items()),
+        "leaderboard in the order of a separate computation": lambda row: "yes" * row["leaderboard_order_equal"],
+        "matches played again: same scores": lambda row: f"{row['replayed_equal']} of {row['replayed_equal']}",
+    }
+    for name, say in shown.items():
+        yield f"| {name} | {' | '.join(say(row) for row in season.values())} |"
+    yield "\n`python benchmarks/arena_load.py [--database …]`: the API beside its database; the callers share its two"
+    yield "cores. Trials: of weights-only bundles, on one core.\n"
+    yield table_head("", "database", "per second", "median, ms", "99th percentile, ms", "answers")
+    for database, record in load.items():
+        for name, row in record["rows"].items():
+            times = " | ".join(number(row.get(key), 1) for key in ("p50_ms", "p99_ms"))
+            answers = ", ".join(f"{count:,} × {status}" for status, count in row.get("statuses", {}).items())
+            yield f"| {name} | {database} | {row['per_second']:,.0f} | {times} | {answers} |"
+
+
 def table_head(*names: str) -> str:
     return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
 
 
 def main() -> None:
-    lines = [HEAD, *side_by_side(), *growth(), *gpu(), *search(), *startup(), *game_speed(), *game_policies()]
+    lines = [HEAD, *side_by_side(), *growth(), *gpu(), *search(), *startup(), *game_speed(), *game_policies(), *arena()]
     PAGE.write_text("\n".join(lines) + "\n")
     print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
 
