@@ -37,6 +37,7 @@ __all__ = [
     "RunFolder",
     "SessionTable",
     "first_difference",
+    "holds_spec",
     "load_arrays",
     "load_tree",
     "provenance",
@@ -112,7 +113,7 @@ class RunFolder:
         name = re.compile(re.escape(spec_name) + "_" + _STAMP)
         folders = [(match, path) for path in root.glob("*") if (match := name.fullmatch(path.name))]
         for _, path in sorted(folders, key=lambda f: (f[0]["stamp"], int(f[0]["again"] or 0)), reverse=True):
-            if any(path.glob("*_spec.yaml")):  # a run that was killed before it wrote its spec is none
+            if holds_spec(path):  # a run that was killed before it wrote its spec is none
                 found = cls.open(path)
                 if found.is_search == search:
                     return found
@@ -241,6 +242,11 @@ class RunFolder:
         if not isinstance(content.get(self.spec_name), dict):
             raise RecordError(f"{path} is damaged: it does not hold the spec {self.spec_name}.")
         return content
+
+
+def holds_spec(folder: Path) -> bool:
+    """Whether a folder is a run's, ours or SLM-Lab's."""
+    return any(_SPEC_FILE.fullmatch(path.name) for path in folder.glob("*_spec.*"))
 
 
 def _spec_path(folder: Path, stem: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rewardlab import algos
@@ -17,8 +18,10 @@ from rewardlab.algos.base import Algorithm
 from rewardlab.envs.host import HostEnv
 from rewardlab.envs.make import make, spaces
 from rewardlab.envs.wrappers import Lens
+from rewardlab.experiment import slm_policy
+from rewardlab.experiment.checkpoint import Meta
 from rewardlab.experiment.evaluate import play_episodes
-from rewardlab.experiment.record import RecordError, RunFolder, load_tree, read_meta
+from rewardlab.experiment.record import RecordError, RunFolder, holds_spec, load_tree, read_meta
 from rewardlab.experiment.session import Session
 from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec, from_dict
@@ -28,39 +31,51 @@ class TrainedPolicy:
     """The best policy of a run's best session."""
 
     def __init__(self, folder: RunFolder) -> None:
-        self.spec: Spec = from_dict(folder.read_spec(), folder.spec_name)
-        paths = [folder.best_policy_path(s) for s in range(self.spec.meta.max_session)]
-        saved = [path for path in paths if path.exists()]
-        if not saved:
-            raise RecordError(f"{folder.path} holds no policy yet: let it train to its first checkpoint")
-        scores = [float(read_meta(path)["total_reward_ma"]) for path in saved]
-        self.path = saved[int(np.argmax(scores))]
+        theirs = slm_policy.best_weights(folder)
+        self.spec: Spec = slm_policy.spec_of(folder) if theirs else from_dict(folder.read_spec(), folder.spec_name)
+        self.path = theirs.path if theirs else best_session(folder, self.spec.meta.max_session)
         env = make(dataclasses.replace(self.spec.env, num_envs=1), 1, self.spec.meta.seed)
         self.algorithm: Algorithm = algos.make(self.spec, *spaces(env))
         if isinstance(env, HostEnv):
             env.close()
         self.lens = Session(self.spec, self.algorithm).lens
         policy = jax.eval_shape(lambda key: self.algorithm.policy(self.algorithm.init(key)), jax.random.key(0))
-        (self.policy, self.stats), self.meta = load_tree(self.path, (policy, self.lens.create(1).obs))
+        self.stats = self.lens.create(1).obs
+        self.gathers = theirs is not None and self.stats is not None  # SLM-Lab does not save what normalises
+        if theirs:
+            self.policy = slm_policy.load(theirs.path, policy)
+            self.meta: Meta = {"frame": theirs.frame, "total_reward_ma": theirs.score}
+        else:
+            (self.policy, self.stats), self.meta = load_tree(self.path, (policy, self.stats))
         self._choose = jax.jit(self._choose_one)
         self._to_env = jax.jit(lambda action: to_env_action(action, self.algorithm.action))
 
-    def _choose_one(self, obs: Any, key: Any) -> Any:
-        lens = Lens(self.stats, None, None)
+    def _choose_one(self, stats: Any, obs: Any, key: Any) -> Any:
+        lens = Lens(stats, None, None)
         return self.algorithm.play(self.policy, self.lens.look(lens, obs[None]), key)[0]
 
     def choose(self, obs: Any) -> np.ndarray[Any, Any]:
         """The policy's own action at one observation."""
-        return np.asarray(self._choose(np.asarray(obs), jax.random.key(0)))
+        if self.gathers and self.stats is not None:
+            self.stats = self.stats.update(jnp.asarray(obs)[None])
+        return np.asarray(self._choose(self.stats, np.asarray(obs), jax.random.key(0)))
 
     def act(self, obs: Any) -> np.ndarray[Any, Any]:
         """The action at one observation, in the environment's units."""
-        return np.asarray(self._to_env(self._choose(np.asarray(obs), jax.random.key(0))))
+        return np.asarray(self._to_env(self.choose(obs)))
+
+
+def best_session(folder: RunFolder, sessions: int) -> Path:
+    """The policy of the session that was best."""
+    saved = [path for s in range(sessions) if (path := folder.best_policy_path(s)).exists()]
+    if not saved:
+        raise RecordError(f"{folder.path} holds no policy yet: let it train to its first checkpoint")
+    return max(saved, key=lambda path: float(read_meta(path)["total_reward_ma"]))
 
 
 def resolve(where: str | Path, spec_name: str) -> RunFolder:
     """A run by its folder, by a spec file in it, or by a pattern of either: then the newest that fits."""
-    if Path(where).exists() and not any(Path(where).glob("*_spec.yaml")) and Path(where).is_dir():
+    if Path(where).is_dir() and not holds_spec(Path(where)):
         return RunFolder.latest(spec_name, Path(where))
     found = sorted(glob.glob(str(where)))  # noqa: PTH207 - the pattern may be absolute, which Path.glob refuses
     if not found:
@@ -74,6 +89,8 @@ def enjoy(where: str | Path, spec_name: str, render: bool, episodes: int) -> Ite
     trained = TrainedPolicy(folder)
     frame, score = trained.meta["frame"], float(trained.meta["total_reward_ma"])
     yield f"{trained.path.name}: saved at frame {frame}, total_reward_ma {score:.2f}"
+    if trained.gathers:
+        yield "its observations were normalised by statistics that SLM-Lab did not save: they are gathered anew"
     frames: list[Any] = []
     total, returns = 0.0, []
     for step in play_episodes(trained.spec, trained.choose, episodes, trained.spec.meta.seed + 1, render):
