@@ -208,12 +208,19 @@ def test_a_conv_net_becomes_layers() -> None:
 DENSE = ("flatten", "linear", "activation")
 
 
+def test_a_recurrent_net_becomes_layers() -> None:
+    net = {"type": "RecurrentNet", "fc_hid_layers": [32], "cell_type": "LSTM", "rnn_hidden_size": 48, "seq_len": 4}
+    layers = sp.from_dict(slm.convert(theirs("PPO", net | {"rnn_num_layers": 2}))[0], "x").agent.net.layers
+    assert layers == ({"linear": 32}, {"activation": "relu"}, {"lstm": 48}, {"lstm": 48})
+
+
 @pytest.mark.parametrize(
     ("net", "sentence"),
     [
         ({"batch_norm": True}, "agent.net.batch_norm is true"),
         ({"out_layer_activation": "tanh"}, "agent.net.out_layer_activation is 'tanh'"),
         ({"type": "ConvNet", "conv_hid_layers": [[32, 8, 4, 0, 2]]}, "has the dilation 2"),
+        ({"type": "RecurrentNet", "cell_type": "RNN"}, "expected GRU or LSTM"),
     ],
 )
 def test_networks_that_cannot_be_converted(net: dict[str, Any], sentence: str) -> None:

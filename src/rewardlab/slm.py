@@ -86,7 +86,12 @@ def is_slm(raw: Any) -> bool:
     kind = net.get("type") if isinstance(net, Mapping) else None
     only_there = name in ALGORITHMS and name not in ALGORITHMS.values()
     same_optim = isinstance(net, Mapping) and "use_same_optim" in net
-    return only_there or same_optim or str(kind).startswith("Dueling") or (kind == "ConvNet" and "layers" not in net)
+    return (
+        only_there
+        or same_optim
+        or str(kind).startswith("Dueling")
+        or (kind in ("ConvNet", "RecurrentNet") and "layers" not in net)
+    )
 
 
 def _section(raw: Mapping[str, Any], where: str) -> Any:
@@ -232,6 +237,8 @@ def _net(net: dict[str, Any], where: str, notes: Notes) -> dict[str, Any]:
         net.update(type=kind.removeprefix("Dueling"), dueling=True)
     if net.get("type") == "ConvNet":
         net = _conv(net, where)
+    elif net.get("type") == "RecurrentNet":
+        net = _recurrent(net, where)
     _names_in_our_case(net)
     made: dict[str, Any] = arc.resolve(net, where)
     return made
@@ -262,6 +269,20 @@ def _conv(net: dict[str, Any], where: str) -> dict[str, Any]:
     for width in net.pop("fc_hid_layers", []):
         layers += [{"linear": width}, activation]
     return {**net, "type": "TorchArcNet", "layers": layers}
+
+
+def _recurrent(net: dict[str, Any], where: str) -> dict[str, Any]:
+    """A RecurrentNet as layers: linear ones, then cells. Ours learns from whole rollouts, whatever `seq_len` says."""
+    activation = {"activation": net.get("hid_layers_activation", "relu")}
+    layers: list[Any] = []
+    for width in net.pop("fc_hid_layers", []):
+        layers += [{"linear": width}, activation]
+    cell = str(net.pop("cell_type", "GRU")).lower()
+    if cell not in ("gru", "lstm"):
+        raise SpecError(f"{where}.cell_type is {cell!r}, expected GRU or LSTM")
+    layers += [{cell: net.pop("rnn_hidden_size", 64)}] * net.pop("rnn_num_layers", 1)
+    net.pop("seq_len", None)
+    return {**net, "layers": layers}
 
 
 def _search(search: Mapping[str, Any], where: str, notes: Notes) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rewardlab.experiment.checkpoint import load_tree, save_tree
 from rewardlab.experiment.host import HostLoop
 from rewardlab.experiment.session import ScanLoop
 from rewardlab.memory.rollout import Transition
-from rewardlab.spec import AgentSpec, EnvSpec, MetaSpec, Spec, from_dict
+from rewardlab.spec import AgentSpec, EnvSpec, MetaSpec, NetSpec, Spec, from_dict
 
 SESSIONS, N = 2, 2
 JITTED = ("_start", "_begin", "_step", "_blank", "_learn", "_close")
@@ -147,10 +147,18 @@ def test_both_loops_live_through_the_same(steps: int, lens: dict[str, Any]) -> N
     assert isinstance(seen_on_host.total_reward, np.ndarray)
 
 
-def test_a_real_algorithm_learns_the_same_in_both() -> None:
+def recurrent_agent() -> AgentSpec:
+    """PPO with a memory, on rollouts of 6 steps."""
+    algorithm = {"name": "PPO", "time_horizon": 6, "minibatch_size": 6, "training_epoch": 2}
+    return AgentSpec("PPO", algorithm, net=NetSpec(layers=({"gru": 5},), shared=True))
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_real_algorithm_learns_the_same_in_both(remembers: bool) -> None:
     results = []
     for name in ("counting:Countdown", "counting:Countdown-v0"):
-        loop = loop_of(dataclasses.replace(counting_spec(name), agent=cartpole_spec().agent))
+        agent = recurrent_agent() if remembers else cartpole_spec().agent
+        loop = loop_of(dataclasses.replace(counting_spec(name), agent=agent))
         runner, seen = loop.advance(loop.start(keys()), 0, 3)
         results.append((runner._replace(env=None), seen))
     assert_close(*results)

@@ -16,6 +16,7 @@ from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.actor_critic import ActorCritic, ActorCriticOptimizer
 from rewardlab.nets.heads import action_distribution
+from rewardlab.nets.recurrent import Recalled, in_order
 from rewardlab.spec import NetSpec, Spec, SpecError
 
 
@@ -32,6 +33,7 @@ class ActorCriticAlgorithm(Algorithm):
     """What A2C and PPO share: a Gaussian or categorical actor, a critic, an advantage."""
 
     on_policy = True
+    unrolls = True
     gamma: float | Array = 0.99
     lam: float | Array = 0.95
     entropy_coef_spec: Schedule | None = None
@@ -57,6 +59,14 @@ class ActorCriticAlgorithm(Algorithm):
     def noise(self, key: PRNGKeyArray, steps: int) -> Array:
         """For draws from π."""
         return action_distribution(self.action).noise(key, self.noise_shape(steps))
+
+    def blank(self, policy: ActorCritic, count: int) -> Any:
+        """What its recurrent layers remember."""
+        return policy.blank(count)
+
+    def remember(self, policy: ActorCritic, obs: Recalled) -> Any:
+        """What they remember after observations."""
+        return policy.remember(obs)
 
     def act(self, state: ActorCriticState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """A draw from π, and what was believed when it was drawn."""
@@ -135,7 +145,7 @@ class A2C(ActorCriticAlgorithm):
         entropy_coef = self.entropy_coef(clock)
 
         def objective(nets: ActorCritic) -> tuple[Array, Metrics]:
-            pi, value = nets(rollout.obs)
+            pi, value = nets(in_order(rollout.obs, rollout.done))
             policy_loss = loss.policy_gradient(pi.log_prob(rollout.action), advantages)
             value_loss = loss.mse(value, target).mean()
             entropy = pi.entropy().mean()

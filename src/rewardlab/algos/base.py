@@ -18,7 +18,8 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from rewardlab.envs.base import Box, Discrete, Space
 from rewardlab.memory.rollout import Transition
-from rewardlab.nets.mlp import body_layers
+from rewardlab.nets.mlp import body_layers, is_recurrent
+from rewardlab.nets.recurrent import Recalled
 from rewardlab.spec import NetSpec, OptimSpec, Spec, SpecError, build
 
 # what is not a key of the spec's `agent.algorithm` but made from the rest of it
@@ -44,6 +45,7 @@ class Algorithm(eqx.Module):
     """The contract, with what all of them share."""
 
     on_policy: ClassVar[bool]
+    unrolls: ClassVar[bool] = False  # so that recurrent layers can be in its nets
     critic_keeps_statistics: ClassVar[bool] = False  # so that batch renorm can be in the critic's net
 
     name: str = setting("")
@@ -63,8 +65,13 @@ class Algorithm(eqx.Module):
 
     @classmethod
     def check_nets(cls, spec: Spec) -> None:
-        """Refuses batch renorm where nothing keeps its running statistics."""
+        """Refuses batch renorm where nothing keeps its running statistics, and memory where nothing unrolls it."""
         for where, net in (("agent.net", spec.agent.net), ("agent.critic_net", spec.agent.critic_net)):
+            if net is not None and is_recurrent(net) and not cls.unrolls:
+                raise SpecError(
+                    f"{where} has a recurrent layer, which learns from sequences: take PPO, A2C or REINFORCE, not "
+                    f"{cls.__name__}"
+                )
             kept = cls.critic_keeps_statistics and where == "agent.critic_net"
             if net is not None and not kept and any("batch_renorm" in layer for layer in body_layers(net)):
                 raise SpecError(
@@ -94,6 +101,15 @@ class Algorithm(eqx.Module):
 
     def noise(self, key: PRNGKeyArray, steps: int) -> Any:
         """The randomness of `steps` calls of `act`, drawn at once: arrays [steps, N, …]."""
+        raise NotImplementedError
+
+    def blank(self, policy: Policy, count: int) -> Any:
+        """What a policy remembers at the start of an episode, in so many environments. None: it sees what it sees; else
+        what it is given as observations are `Recalled`, here and in rollouts."""
+        return None
+
+    def remember(self, policy: Policy, obs: Recalled) -> Any:
+        """What it remembers after looking at observations."""
         raise NotImplementedError
 
     def act(self, state: State, obs: Array, clock: Clock, noise: Any) -> tuple[Array, dict[str, Array]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +15,25 @@ from rewardlab.maths.reduce import standardize
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition, orders
 from rewardlab.nets.actor_critic import ActorCritic
+from rewardlab.nets.mlp import is_recurrent
+from rewardlab.nets.recurrent import Sequence, in_order
 from rewardlab.spec import Spec, SpecError
 
-Batch = tuple[Array, Array, dict[str, Array], Array, Array]  # obs, action, what `act` kept, advantage, value target
+Batch = tuple[Any, Array, dict[str, Array], Array, Array]  # obs, action, what `act` kept, advantage, value target
 Carry = tuple[ActorCriticState, Array]  # and whether the update has ended early
+
+
+def turned(batch: Batch) -> Batch:
+    """Time before environments as environments before time, or back; what is remembered at the start has no time."""
+    seen, *rest = batch
+    obs, starts, *rest = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), (seen.obs, seen.starts, *rest))
+    return Sequence(obs, seen.memory, starts), *rest
 
 
 class PPO(ActorCriticAlgorithm):
     """Rollouts of `time_horizon` vector steps, `training_epoch` epochs of minibatches of `minibatch_size` transitions
     (what does not fill a minibatch is left out of that epoch); `target_kl` ends an update early; `clip_vloss` clips the
-    critic's step as well."""
+    critic's step as well. With recurrent layers a minibatch is made of whole rollouts of some environments."""
 
     clip_eps_spec: Schedule = Schedule(start_val=0.2)
     time_horizon: int = setting(128)
@@ -40,6 +49,12 @@ class PPO(ActorCriticAlgorithm):
                 f"agent.algorithm.minibatch_size is {self.minibatch_size}, more than a rollout holds "
                 f"(time_horizon {self.time_horizon} × num_envs {self.num_envs})"
             )
+        nets = [net for net in (spec.agent.net, spec.agent.critic_net) if net is not None]
+        if any(map(is_recurrent, nets)) and self.minibatch_size % self.time_horizon:
+            raise SpecError(
+                f"agent.algorithm.minibatch_size is {self.minibatch_size}: with recurrent layers a multiple of "
+                f"time_horizon, {self.time_horizon}, because a minibatch holds whole rollouts of some environments"
+            )
         return super().assemble(spec)
 
     @property
@@ -53,18 +68,21 @@ class PPO(ActorCriticAlgorithm):
         """Epochs of minibatches."""
         advantages, target = self.advantages(state, rollout)
         returns, target = self.normalize_targets(state, target)
-        flat = jax.tree.map(
-            lambda x: jax.lax.collapse(x, 0, 2), (rollout.obs, rollout.action, rollout.extras, advantages, target)
-        )
-        size = self.time_horizon * self.num_envs
-        count = size // self.minibatch_size
+        seen = in_order(rollout.obs, rollout.done)
+        whole = seen, rollout.action, rollout.extras, advantages, target
+        remembers = isinstance(seen, Sequence)
+        rows = turned(whole) if remembers else jax.tree.map(lambda x: jax.lax.collapse(x, 0, 2), whole)
+        per_row = self.time_horizon if remembers else 1
+        size, fill = self.time_horizon * self.num_envs // per_row, self.minibatch_size // per_row
+        count = size // fill
 
         def epoch(carry: Carry, order: Array) -> tuple[Carry, Metrics]:
-            index = order[: count * self.minibatch_size].reshape(count, self.minibatch_size)
-            return jax.lax.scan(minibatch, carry, jax.tree.map(lambda x: x[index], flat))
+            index = order[: count * fill].reshape(count, fill)
+            return jax.lax.scan(minibatch, carry, jax.tree.map(lambda x: x[index], rows))
 
         def minibatch(carry: Carry, batch: Batch) -> tuple[Carry, Metrics]:
             state, stopped = carry
+            batch = turned(batch) if remembers else batch
             grads, metrics = jax.grad(self.objective, has_aux=True)(state.nets, batch, clock)
             nets, optimizer, norm = self.optimizer.step(state.nets, grads, state.optimizer, clock.frame)
             new = ActorCriticState(nets, optimizer, returns, state.opt_step + 1)

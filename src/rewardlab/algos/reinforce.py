@@ -15,6 +15,7 @@ from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import Actor, action_distribution
 from rewardlab.nets.optimizer import Optimizer
+from rewardlab.nets.recurrent import Recalled, in_order
 from rewardlab.spec import NetSpec, Spec
 
 
@@ -34,6 +35,7 @@ class REINFORCE(Algorithm):
     """
 
     on_policy = True
+    unrolls = True
     gamma: float | Array = 0.99
     training_frequency: int = setting(512)
     center_return: bool = setting(True)
@@ -61,6 +63,14 @@ class REINFORCE(Algorithm):
         """For draws from π."""
         return action_distribution(self.action).noise(key, self.noise_shape(steps))
 
+    def blank(self, policy: Actor, count: int) -> Any:
+        """What its recurrent layers remember."""
+        return policy.net.blank(count) or None
+
+    def remember(self, policy: Actor, obs: Recalled) -> Any:
+        """What they remember after observations."""
+        return policy.net.remember(obs)
+
     def act(self, state: ReinforceState, obs: Array, clock: Clock, noise: Array) -> tuple[Array, dict[str, Array]]:
         """A draw from π."""
         return state.actor(obs).sample(noise), {}
@@ -80,7 +90,7 @@ class REINFORCE(Algorithm):
         entropy_coef = 0.0 if self.entropy_coef_spec is None else self.entropy_coef_spec(clock.frame)
 
         def objective(actor: Actor) -> tuple[Array, Array]:
-            pi = actor(rollout.obs)
+            pi = actor(in_order(rollout.obs, rollout.done))
             entropy = pi.entropy().mean()
             return loss.policy_gradient(pi.log_prob(rollout.action), returns) - entropy_coef * entropy, entropy
 

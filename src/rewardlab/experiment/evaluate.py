@@ -22,6 +22,7 @@ from rewardlab.envs.make import backend_of, make
 from rewardlab.envs.wrappers import Lens, LensSettings, VectorEnv, spread
 from rewardlab.maths.normalize import RunningStats
 from rewardlab.nets.heads import to_env_action
+from rewardlab.nets.recurrent import Recalled
 from rewardlab.spec import EnvSpec, Spec, SpecError
 
 Saved = tuple[Policy, RunningStats | None]  # a policy and the statistics of what it has seen, as `Best` holds them
@@ -30,11 +31,14 @@ EVALUATION = 2**31 - 2  # sets the randomness of evaluation apart from that of t
 
 
 def choose(
-    algorithm: Algorithm, lens: LensSettings, action: Space, saved: Saved, obs: Array, key: PRNGKeyArray
-) -> Array:
-    """What a policy does at observations [N, …], as the environment takes it."""
+    algorithm: Algorithm, lens: LensSettings, action: Space, saved: Saved, obs: Array, memory: Any, key: PRNGKeyArray
+) -> tuple[Array, Any]:
+    """What a policy does at observations [N, …], as the environment takes it, and what it remembers from then on."""
     policy, stats = saved
-    return to_env_action(algorithm.play(policy, lens.look(Lens(stats, None, None), obs), key), action)
+    seen: Any = lens.look(Lens(stats, None, None), obs)
+    if memory is not None:
+        seen, memory = Recalled(seen, memory), algorithm.remember(policy, Recalled(seen, memory))
+    return to_env_action(algorithm.play(policy, seen, key), action), memory
 
 
 class Evaluator:
@@ -45,7 +49,8 @@ class Evaluator:
         self.sessions, self.count = spec.meta.max_session, spec.meta.rigorous_eval
         self.env = make(dataclasses.replace(spec.env, num_envs=self.count), self.sessions, self.seed)
         self._choose = functools.partial(choose, lens=lens, action=self.env.action)
-        self._act = jax.jit(jax.vmap(self._act_one, (None, 0, 0, 0, None)))
+        self._act = jax.jit(jax.vmap(self._act_one, (None, 0, 0, 0, 0, None)))
+        self._blank: Any = jax.vmap(lambda saved: algorithm.blank(saved[0], self.count))
         self._play = jax.jit(self._play_all)
 
     def returns(self, policies: Saved, frame: int) -> np.ndarray[Any, Any]:
@@ -63,16 +68,19 @@ class Evaluator:
         if isinstance(self.env, HostEnv):
             self.env.close()
 
-    def _act_one(self, algorithm: Algorithm, saved: Saved, obs: Array, key: PRNGKeyArray, t: Array) -> Array:
-        return self._choose(algorithm, saved=saved, obs=obs, key=jax.random.fold_in(key, t))
+    def _act_one(
+        self, algorithm: Algorithm, saved: Saved, obs: Array, memory: Any, key: PRNGKeyArray, t: Array
+    ) -> tuple[Array, Any]:
+        return self._choose(algorithm, saved=saved, obs=obs, memory=memory, key=jax.random.fold_in(key, t))
 
     def _play_on_host(self, env: HostEnv, policies: Saved, keys: PRNGKeyArray, frame: int) -> np.ndarray[Any, Any]:
         """Until the first episode of every copy has ended; copies that are done early play on unseen."""
         obs = env.reset(int(np.random.SeedSequence((self.seed, EVALUATION, frame)).generate_state(1)[0]))
-        total, running = np.zeros(env.num_envs), np.ones(env.num_envs, bool)
+        total, running, memory = np.zeros(env.num_envs), np.ones(env.num_envs, bool), self._blank(policies)
         for t in range(env.max_episode_steps or STEPS):
             by_session = obs.reshape(self.sessions, self.count, *obs.shape[1:])
-            actions = np.asarray(self._act(self.algorithm, policies, by_session, keys, np.int32(t)))
+            chosen, memory = self._act(self.algorithm, policies, by_session, memory, keys, np.int32(t))
+            actions = np.asarray(chosen)
             step: Any = env.step(actions.reshape(env.num_envs, *actions.shape[2:]))
             total += np.where(running, step.reward, 0.0)
             running &= ~step.ended
@@ -89,23 +97,25 @@ class Evaluator:
         def start(key: PRNGKeyArray) -> Any:
             return jax.vmap(env.reset)(jax.random.split(key, self.count))
 
-        def step(saved: Saved, key: PRNGKeyArray, state: Any, running: Array, t: Array) -> Any:
+        def step(saved: Saved, key: PRNGKeyArray, state: Any, memory: Any, running: Array, t: Array) -> Any:
             act_key, env_key = jax.random.split(jax.random.fold_in(key, t + 1))
             obs = jax.vmap(env.observe)(state)
-            actions = self._choose(algorithm, saved=saved, obs=obs, key=act_key)
+            actions, memory = self._choose(algorithm, saved=saved, obs=obs, memory=memory, key=act_key)
             new, reward, terminated = jax.vmap(env.step)(state, actions, jax.random.split(env_key, self.count))
             state = jax.tree.map(lambda x, y: jnp.where(spread(running, x), x, y), new, state)
-            return state, jnp.where(running, reward, 0.0), running & ~terminated
+            return state, memory, jnp.where(running, reward, 0.0), running & ~terminated
 
         def body(carry: Any) -> Any:
-            t, state, total, running = carry
-            state, reward, running = jax.vmap(step, (0, 0, 0, 0, None))(policies, keys, state, running, t)
-            return t + 1, state, total + reward, running
+            t, state, memory, total, running = carry
+            every = jax.vmap(step, (0, 0, 0, 0, 0, None))
+            state, memory, reward, running = every(policies, keys, state, memory, running, t)
+            return t + 1, state, memory, total + reward, running
 
         shape = self.sessions, self.count
-        carry = jnp.zeros((), jnp.int32), jax.vmap(start)(keys), jnp.zeros(shape), jnp.ones(shape, bool)
-        played = jax.lax.while_loop(lambda c: (c[0] < vector.max_t) & c[3].any(), body, carry)
-        return played[2]
+        fresh = jax.vmap(start)(keys), self._blank(policies)
+        carry = jnp.zeros((), jnp.int32), *fresh, jnp.zeros(shape), jnp.ones(shape, bool)
+        *_, total, _ = jax.lax.while_loop(lambda c: (c[0] < vector.max_t) & c[-1].any(), body, carry)
+        return total
 
 
 class Played(NamedTuple):

@@ -19,9 +19,10 @@ from rewardlab.algos.base import Algorithm, Clock
 from rewardlab.envs.base import TimeStep
 from rewardlab.envs.host import HostEnv
 from rewardlab.experiment import checkpoint
-from rewardlab.experiment.session import Best, Runner, Seen, Session
+from rewardlab.experiment.session import Best, Runner, Seen, Session, recalled
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
+from rewardlab.nets.recurrent import Recalled, forget
 from rewardlab.spec import Spec
 
 
@@ -43,10 +44,11 @@ class Tape(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Actions chosen and not yet stepped."""
+    """Actions chosen and not yet stepped, and what the policy remembers from then on."""
 
     action: Array
     extras: dict[str, Array]
+    memory: Any
 
 
 # which of their parts have a sessions axis
@@ -113,7 +115,8 @@ class HostLoop:
             self.env.restore(snapshot)
             return runner, True
         # a seed of where the run stands, or every resume would play the run's first episodes again
-        here = zlib.crc32(np.asarray(runner.obs).tobytes() + np.asarray(runner.tracker.episodes).tobytes())
+        place = runner.obs, runner.tracker.episodes
+        here = zlib.crc32(b"".join(np.asarray(x).tobytes() for x in jax.tree.leaves(place)))
         seed = int(np.random.SeedSequence((self._seed, here)).generate_state(1)[0])
         return self._reset(runner, self._by_session(self.env.reset(seed))), False
 
@@ -169,7 +172,10 @@ class HostLoop:
         if lens.discounted is not None:
             lens = lens._replace(discounted=jnp.zeros_like(lens.discounted))
         tracker = runner.tracker._replace(running=jnp.zeros_like(runner.tracker.running))
-        return runner._replace(obs=self.session.lens.look(lens, obs), lens=lens, tracker=tracker)
+        memory = runner.obs.memory if isinstance(runner.obs, Recalled) else None
+        memory = forget(memory, jnp.ones(obs.shape[0], bool))
+        obs = recalled(self.session.lens.look(lens, obs), memory)
+        return runner._replace(obs=obs, lens=lens, tracker=tracker)
 
     def _begin_one(
         self, algorithm: Algorithm, runner: Runner, iteration: Array, memory_start: Array
@@ -196,7 +202,8 @@ class HostLoop:
         """The actions of step `t`, and as the environments take them."""
         noise = jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, t, keepdims=False), fixed.noise)
         action, extras = algorithm.act(agent, obs, fixed.clock, noise)
-        return Choice(action, extras), to_env_action(action, self.env.action)
+        memory = self.session.remember(algorithm, agent, obs)
+        return Choice(action, extras, memory), to_env_action(action, self.env.action)
 
     def _record(self, live: Runner, tape: Tape, choice: Choice, outcome: TimeStep) -> tuple[Runner, Tape]:
         """What the learner makes of a step, on the tape."""

@@ -22,7 +22,7 @@ from rewardlab.experiment import slm_policy
 from rewardlab.experiment.checkpoint import Meta
 from rewardlab.experiment.evaluate import play_episodes
 from rewardlab.experiment.record import RecordError, RunFolder, holds_spec, load_tree, read_meta
-from rewardlab.experiment.session import Session
+from rewardlab.experiment.session import Session, recalled
 from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec, from_dict
 
@@ -48,17 +48,25 @@ class TrainedPolicy:
         else:
             (self.policy, self.stats), self.meta = load_tree(self.path, (policy, self.stats))
         self._choose = jax.jit(self._choose_one)
+        self.memory: Any = None
+        self.forget()
         self._to_env = jax.jit(lambda action: to_env_action(action, self.algorithm.action))
 
-    def _choose_one(self, stats: Any, obs: Any, key: Any) -> Any:
-        lens = Lens(stats, None, None)
-        return self.algorithm.play(self.policy, self.lens.look(lens, obs[None]), key)[0]
+    def _choose_one(self, stats: Any, obs: Any, memory: Any, key: Any) -> Any:
+        seen = recalled(self.lens.look(Lens(stats, None, None), obs[None]), memory)
+        after = None if memory is None else self.algorithm.remember(self.policy, seen)
+        return self.algorithm.play(self.policy, seen, key)[0], after
+
+    def forget(self) -> None:
+        """Begin an episode: what a recurrent policy remembers of the last one is gone. Others remember nothing."""
+        self.memory = self.algorithm.blank(self.policy, 1)
 
     def choose(self, obs: Any) -> np.ndarray[Any, Any]:
         """The policy's own action at one observation."""
         if self.gathers and self.stats is not None:
             self.stats = self.stats.update(jnp.asarray(obs)[None])
-        return np.asarray(self._choose(self.stats, np.asarray(obs), jax.random.key(0)))
+        action, self.memory = self._choose(self.stats, np.asarray(obs), self.memory, jax.random.key(0))
+        return np.asarray(action)
 
     def act(self, obs: Any) -> np.ndarray[Any, Any]:
         """The action at one observation, in the environment's units."""
@@ -98,6 +106,7 @@ def enjoy(where: str | Path, spec_name: str, render: bool, episodes: int) -> Ite
         if step.frame is not None:
             frames.append(step.frame)
         if step.done:
+            trained.forget()
             returns.append(total)
             yield f"episode {len(returns)}: return {total:.2f}"
             total = 0.0

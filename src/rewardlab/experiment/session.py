@@ -27,6 +27,7 @@ from rewardlab.experiment import hosts
 from rewardlab.experiment.device import data_mesh, session_mesh
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
+from rewardlab.nets.recurrent import Recalled, forget
 from rewardlab.spec import Spec
 
 CACHED = (
@@ -112,6 +113,11 @@ def strongly_typed(x: Array) -> Array:
     return x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jax.lax.convert_element_type(x, x.dtype)
 
 
+def recalled(obs: Array, memory: Any) -> Any:
+    """Observations with what a policy remembers at them, if it remembers."""
+    return obs if memory is None else Recalled(obs, memory)
+
+
 class Session:
     """The pure functions of one session."""
 
@@ -131,10 +137,11 @@ class Session:
             lens = lens._replace(obs=lens.obs.update(obs.reshape(obs.shape[0], *self.lens.shape)))
         # copied, so that no two parts of a runner share a buffer and all of it can be given back to the next step
         policy = jax.tree.map(jnp.copy, (algorithm.policy(agent), lens.obs))
+        memory = algorithm.blank(policy[0], self.plan.num_envs)
         recent = jnp.full(self.plan.window, jnp.nan)
         best = Best(jnp.asarray(-jnp.inf), jnp.zeros((), jnp.int32), policy, recent)
         tracker = Tracker.create(self.plan.num_envs)
-        runner = Runner(key, agent, env, self.lens.look(lens, obs), lens, tracker, best)
+        runner = Runner(key, agent, env, recalled(self.lens.look(lens, obs), memory), lens, tracker, best)
         typed: Runner = jax.tree.map(strongly_typed, runner)
         return typed
 
@@ -147,12 +154,18 @@ class Session:
         rollout, learn = jax.random.split(jax.random.fold_in(runner.key, iteration + 1))
         return rollout, learn
 
+    def remember(self, algorithm: Algorithm, agent: Any, obs: Any) -> Any:
+        """What a policy remembers after looking at observations; None if it remembers nothing."""
+        return algorithm.remember(algorithm.policy(agent), obs) if isinstance(obs, Recalled) else None
+
     def perceive(
-        self, runner: Runner, action: Array, extras: dict[str, Array], step: TimeStep
+        self, runner: Runner, action: Array, extras: dict[str, Array], memory: Any, step: TimeStep
     ) -> tuple[Runner, Transition]:
         """What the learner makes of a step."""
         lens, reward = self.lens.learn(runner.lens, step)
-        obs, next_obs = self.lens.look(lens, step.obs), self.lens.look(lens, step.next_obs)
+        done = step.terminated | step.truncated
+        obs = recalled(self.lens.look(lens, step.obs), forget(memory, done))
+        next_obs = recalled(self.lens.look(lens, step.next_obs), memory)
         transition = Transition(runner.obs, action, reward, step.terminated, step.truncated, next_obs, extras)
         tracker = runner.tracker.update(step.reward, step.ended)
         return runner._replace(obs=obs, lens=lens, tracker=tracker), transition
@@ -236,8 +249,10 @@ class ScanLoop:
             return placed
         everywhere, shared = NamedSharding(self.mesh, P()), NamedSharding(self.mesh, P(None, "data"))
         where = jax.tree.map(lambda _: everywhere, runner)
-        where = where._replace(env=jax.tree.map(lambda _: shared, runner.env), obs=shared)
-        where = where._replace(tracker=jax.tree.map(lambda _: shared, runner.tracker))
+        where = where._replace(env=jax.tree.map(lambda _: shared, runner.env))
+        where = where._replace(
+            obs=jax.tree.map(lambda _: shared, runner.obs), tracker=jax.tree.map(lambda _: shared, runner.tracker)
+        )
         spread: Runner = hosts.spread(runner, where)
         return spread
 
@@ -276,8 +291,9 @@ class ScanLoop:
 
         def one_step(runner: Runner, noise: tuple[Any, Any]) -> tuple[Runner, tuple[Transition, Tracker]]:
             action, extras = algorithm.act(runner.agent, runner.obs, clock, noise[0])
+            memory = self.session.remember(algorithm, runner.agent, runner.obs)
             env, step = self.env.step(runner.env, to_env_action(action, self.env.action), noise[1])
-            runner, transition = self.session.perceive(runner._replace(env=env), action, extras, step)
+            runner, transition = self.session.perceive(runner._replace(env=env), action, extras, memory, step)
             return runner, (transition, runner.tracker)
 
         act_key, env_key = jax.random.split(rollout_key)
@@ -306,7 +322,7 @@ class ScanLoop:
         self, algorithm: Algorithm, runner: Runner, first: Array, count: Array, memory_start: Array
     ) -> tuple[Runner, Seen]:
         """On a CPU groups of sessions run one after another: more of them do not fit into a core's cache."""
-        sessions = runner.obs.shape[0]
+        sessions = runner.tracker.last.shape[0]
         on_cpu = self.mesh.devices.flat[0].platform == "cpu" and not self.distributed
         size = group_size(sessions) if on_cpu else sessions
         if size == sessions:

@@ -23,6 +23,11 @@ class Transition(NamedTuple):
     next_obs: Array
     extras: dict[str, Array]
 
+    @property
+    def done(self) -> Array:
+        """Where nothing that comes after belongs to what came before."""
+        return self.terminated | self.truncated
+
 
 def orders(key: PRNGKeyArray, count: int, size: int) -> Int[Array, "count size"]:
     """`count` random orders of 0 … size−1.

@@ -15,6 +15,7 @@ from rewardlab.nets.heads import Actor, Critic
 from rewardlab.nets.linear import Linear
 from rewardlab.nets.mlp import MLP
 from rewardlab.nets.optimizer import Optimizer
+from rewardlab.nets.recurrent import Recalled, Sequence, part
 from rewardlab.spec import NetSpec, Spec
 
 
@@ -40,22 +41,33 @@ class ActorCritic(eqx.Module):
         both = Linear(jnp.concatenate([head.weight, value.weight], 1), jnp.concatenate([head.bias, value.bias]))
         return cls(Actor(MLP(actor.net.layers, both, actor.net.image), actor.log_std), None)
 
-    def __call__(self, obs: Array) -> tuple[Categorical | Normal, Array]:
+    def blank(self, count: int) -> dict[str, Any] | None:
+        """What the networks remember at the start of an episode, in so many environments; None if they never do."""
+        nets = {"actor": self.actor.net} | ({} if self.critic is None else {"critic": self.critic.net})
+        memory = {name: net.blank(count) for name, net in nets.items()}
+        return memory if any(memory.values()) else None
+
+    def remember(self, obs: Recalled) -> dict[str, Any]:
+        """What they remember after an observation."""
+        memory = {"actor": self.actor.net.remember(part(obs, "actor"))}
+        return memory if self.critic is None else memory | {"critic": self.critic.net.remember(part(obs, "critic"))}
+
+    def __call__(self, obs: Array | Recalled | Sequence) -> tuple[Categorical | Normal, Array]:
         """The distribution and the value at an observation."""
         if self.critic is not None:
-            return self.actor(obs), self.critic(obs)
-        out = self.actor.net(obs)
+            return self.actor(part(obs, "actor")), self.critic(part(obs, "critic"))
+        out = self.actor.net(part(obs, "actor"))
         head, value = out[..., :-1], out[..., -1]
         log_std = self.actor.log_std
         return (Categorical(head) if log_std is None else Normal(head, log_std)), value
 
-    def distribution(self, obs: Array) -> Categorical | Normal:
+    def distribution(self, obs: Array | Recalled) -> Categorical | Normal:
         """π(·|s)."""
-        return self.actor(obs) if self.critic is not None else self(obs)[0]
+        return self.actor(part(obs, "actor")) if self.critic is not None else self(obs)[0]
 
-    def value(self, obs: Array) -> Array:
+    def value(self, obs: Array | Recalled) -> Array:
         """V(s)."""
-        return self.critic(obs) if self.critic is not None else self(obs)[1]
+        return self.critic(part(obs, "critic")) if self.critic is not None else self(obs)[1]
 
 
 class ActorCriticOptimizer(eqx.Module):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rewardlab.envs.base import Box, Discrete, Space
 from rewardlab.maths.distribution import Categorical, Normal, TanhNormal
 from rewardlab.nets.mlp import MLP
+from rewardlab.nets.recurrent import Recalled, Sequence
 from rewardlab.spec import NetSpec
 
 LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0
@@ -33,7 +34,7 @@ class Actor(eqx.Module):
         log_std = None if isinstance(action, Discrete) else jnp.full(n_out, spec.log_std_init or 0.0)
         return cls(net, log_std)
 
-    def __call__(self, obs: Array) -> Categorical | Normal:
+    def __call__(self, obs: Array | Recalled | Sequence) -> Categorical | Normal:
         """The distribution at an observation."""
         out = self.net(obs)
         return Categorical(out) if self.log_std is None else Normal(out, self.log_std)
@@ -65,7 +66,7 @@ class Critic(eqx.Module):
         """The critic of a spec."""
         return cls(MLP.create(key, spec, observation.shape, 1, spec.critic_init_std))
 
-    def __call__(self, obs: Array) -> Array:
+    def __call__(self, obs: Array | Recalled | Sequence) -> Array:
         """The value at an observation."""
         return self.net(obs)[..., 0]
 

@@ -1,4 +1,4 @@
-"""Feed-forward bodies: convolutions, linear layers, activations, layer norm and batch renorm, in any order."""
+"""Bodies of networks: convolutions, linear and recurrent layers, activations, norms, in any order that makes sense."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rewardlab.nets.batch_renorm import BatchRenorm
 from rewardlab.nets.conv import Conv, Impala
 from rewardlab.nets.linear import GAINS, Linear
+from rewardlab.nets.recurrent import Recalled, Recurrent, Sequence
 from rewardlab.spec import NetSpec, SpecError
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -100,9 +101,17 @@ class Image(eqx.Module):
         return jnp.moveaxis(x, 1, -1) if self.channels_first else x
 
 
+def is_recurrent(spec: NetSpec) -> bool:
+    """Whether a body remembers."""
+    return any("gru" in layer or "lstm" in layer for layer in body_layers(spec))
+
+
 class MLP(eqx.Module):
-    """A stack of layers and a linear output, over pixels where `image` says so. Batch renorm's running statistics
-    travel beside the parameters: `train` returns them updated, calling the net uses them as they are."""
+    """A stack of layers and a linear output, over pixels where `image` says so.
+
+    Batch renorm's running statistics travel beside the parameters: `train` returns them updated, calling the net uses
+    them as they are. What recurrent layers remember travels beside the observations.
+    """
 
     layers: tuple[eqx.Module, ...]
     output: Linear
@@ -140,6 +149,9 @@ class MLP(eqx.Module):
                 if kind == "linear":
                     layers.append(Linear.create(layer_key, width, value, spec.init_fn, gain))
                     width = value
+                elif kind in ("gru", "lstm"):
+                    layers.append(Recurrent.create(layer_key, kind, width, value))
+                    width = value
                 elif kind == "layer_norm":
                     layers.append(LayerNorm(jnp.ones(width), jnp.zeros(width)))
                 elif kind == "batch_renorm":
@@ -155,14 +167,37 @@ class MLP(eqx.Module):
         """The running statistics of the batch-renorm layers, none seen yet."""
         return tuple(layer.init_stats() for layer in self.layers if isinstance(layer, BatchRenorm))
 
-    def __call__(self, x: Float[Array, "*batch in"], stats: tuple[Any, ...] = ()) -> Float[Array, "*batch out"]:
+    def blank(self, *batch: int) -> tuple[Any, ...]:
+        """What the recurrent layers remember when nothing was seen; empty where there are none."""
+        return tuple(layer.blank(*batch) for layer in self.layers if isinstance(layer, Recurrent))
+
+    def __call__(
+        self, x: Float[Array, "*batch in"] | Recalled | Sequence, stats: tuple[Any, ...] = ()
+    ) -> Float[Array, "*batch out"]:
         """The output, with running statistics as they are."""
+        return self._run(x, stats)[0]
+
+    def remember(self, x: Recalled) -> tuple[Any, ...]:
+        """What is remembered after an observation."""
+        return self._run(x, ())[1]
+
+    def _run(self, seen: Array | Recalled | Sequence, stats: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+        """The output and what is remembered after it."""
+        x = seen.obs if isinstance(seen, Recalled | Sequence) else seen
         batch = x.shape[:-1] if self.image is None else x.shape[:-3]
-        remaining = iter(stats)
+        remaining, memories = iter(stats), iter(() if isinstance(seen, jax.Array) else seen.memory)
+        after: list[Any] = []
         for layer in self._layers:
-            x = layer(x, next(remaining)) if isinstance(layer, BatchRenorm) else layer(x)
+            if isinstance(layer, BatchRenorm):
+                x = layer(x, next(remaining))
+            elif isinstance(layer, Recurrent):
+                x, memory = x.reshape(*batch, -1), next(memories)
+                step = layer.unroll(x, memory, seen.starts) if isinstance(seen, Sequence) else layer.step(x, memory)
+                x, after = step[0], [*after, step[1]]
+            else:
+                x = layer(x)
         out: Array = self.output(x)
-        return out if self.image is None else out.reshape(*batch, -1)
+        return out.reshape(*batch, -1), tuple(after)
 
     def train(self, x: Float[Array, "batch in"], stats: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
         """The output by this batch's statistics, and the running statistics with the batch in them."""

@@ -103,7 +103,7 @@ def _layer(layer: Any, where: str) -> None:
     require(len(layer) == 1, where, dict(layer), "one key, such as {linear: 64}")
     ((kind, value),) = layer.items()
     one_of(where, kind, t.LAYERS, "layer")
-    if kind in ("linear", "impala"):
+    if kind in ("linear", "impala", "gru", "lstm"):
         require(type(value) is int and value >= 1, f"{where}.{kind}", value, "a width of 1 or more")
     elif kind == "activation":
         one_of(f"{where}.activation", str(value), t.ACTIVATIONS, "activation")

@@ -16,12 +16,12 @@ ACTIVATIONS = (
 INITIALISERS = (
     *("orthogonal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "normal_", "zeros_"),
 )
-NETS = ("MLPNet", "ConvNet", "TorchArcNet")
+NETS = ("MLPNet", "ConvNet", "RecurrentNet", "TorchArcNet")
 MEMORIES = ("OnPolicyReplay", "OnPolicyBatchReplay", "Replay", "PrioritizedReplay")
 UPDATE_TYPES = ("replace", "polyak")
 VAR_SCHEDULES = ("no_decay", "linear_decay", "rate_decay", "periodic_decay")
 LOGGERS = ("wandb", "tensorboard")
-LAYERS = ("linear", "activation", "layer_norm", "batch_renorm", "conv", "impala", "flatten")
+LAYERS = ("linear", "activation", "layer_norm", "batch_renorm", "conv", "impala", "flatten", "gru", "lstm")
 
 
 class SpecError(ValueError):
