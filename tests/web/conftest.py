@@ -16,6 +16,8 @@ from rewardlab.arena.season import read_season
 from rewardlab.arena.worker import Worker
 from rewardlab.web.app import whole_app
 
+LONG = "the-longest-name-that-a-policy-can-have-and-it-must-not-break-it"  # 64 letters
+
 
 class Served:
     """An app on a port of this machine."""
@@ -42,7 +44,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     place.set_up()
     place.seasons.add(read_season(QUICK))
     alice = person(place, "alice")
-    for name, spec in (("crew", {"class_path": "role"}), ("noop", {"class_path": "noop"})):
+    for name, spec in (("crew", {"class_path": "role"}), (LONG, {"class_path": "noop"})):
         upload(place, alice, bundle(spec), name, "quick")
     Worker(place, idle_seconds=0.01).run(until_idle=True)
     yield place

@@ -41,6 +41,8 @@ def whole_app(place: Place, data: Path, settings: Settings | None = None) -> App
         def front(request: Request) -> Response:
             secret = request.cookies.get(COOKIE) if arena else None
             request.state.caller = place.accounts.caller(secret) if secret else None
-            return site.page(request, "front.html", rooms=rooms)
+            found = place.seasons.all()[:3] if arena else []
+            leaders = [(held.row.name, next(iter(app.state.boards.entries(held.row.name)), None)) for held in found]
+            return site.page(request, "front.html", rooms=rooms, leaders=leaders)
 
     return make_app(place if arena else None, settings, add_pages)

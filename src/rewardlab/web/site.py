@@ -73,7 +73,7 @@ def chart(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], across: st
         {"name": name, "colour": i % COLOURS, "points": " ".join(place(x, y) for x, y in line if y == y)}
         for i, (name, line) in enumerate(lines)
     ]
-    ups = [(216 - 204 * k / 4, figure(low + (high - low) * k / 4)) for k in range(5)]
+    ups = [(216 - 204 * k / 4, short(low + (high - low) * k / 4)) for k in range(5)]
     acrosses = [(48 + 584 * k / 4, short(left + (right - left) * k / 4)) for k in range(5)]
     return {"lines": drawn, "ups": ups, "acrosses": acrosses, "across": across, "up": up}
 

@@ -218,5 +218,5 @@ def _trial(looked: Looked, table: Table, timeout: float) -> str:
         if isinstance(policy, StrangersPolicy):
             policy.close()
     if faults.errors or faults.nonsense or faults.timeouts > TRIAL_STEPS * TRIAL_COGS // 2 or faults.first:
-        return f"In a trial of {TRIAL_STEPS} steps it failed: {faults.first}."
+        return f"In a trial of {TRIAL_STEPS} steps it failed: {faults.first.rstrip('.')}."
     return ""

@@ -38,7 +38,7 @@ class StrangersPolicy(MultiAgentPolicy):
             raise
         if answer:
             self.sandbox.close()
-            raise CogsError(f"The policy cannot be loaded: {printable(answer[1:])}.")
+            raise CogsError(f"The policy cannot be loaded: {printable(answer[1:]).rstrip('.')}.")
 
     def reset(self) -> None:
         """A new episode for the policy inside, unless something of it was stopped for its memory already."""

@@ -149,8 +149,10 @@ class Seat:
 
 
 def told(error: BaseException) -> str:
-    """An exception in a line."""
+    """An exception in a line; one of ours says enough without its name."""
     lines = str(error).strip().splitlines()
+    if isinstance(error, CogsError) and lines:
+        return lines[0]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
