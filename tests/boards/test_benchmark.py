@@ -130,3 +130,18 @@ def test_the_page_is_what_the_committed_runs_give() -> None:
     rendered = page.render(results, runs, Path("plots"), ledger)
     assert (REPOSITORY / "docs/BENCHMARKS.md").read_text(encoding="utf-8") == rendered
     assert (REPOSITORY / "docs/benchmarks.json").read_text(encoding="utf-8") == page.as_json(results, runs)
+
+
+def test_the_newest_run_of_a_row_is_the_newest_by_time(tmp_path: Path) -> None:
+    """A variant whose name comes first in the alphabet, run later."""
+    older = finished_run(tmp_path, 5, [400.0] * 4)
+    newer = finished_run(tmp_path, 9, [300.0] * 4)
+    variant = newer.path.with_name(newer.path.name.replace("ppo_cartpole_", "ppo_a_cartpole_"))
+    newer.path.rename(variant)
+    for file in variant.rglob("ppo_cartpole_*"):
+        file.rename(file.with_name(file.name.replace("ppo_cartpole_", "ppo_a_cartpole_")))
+    spec = variant / "ppo_a_cartpole_t0_spec.yaml"
+    spec.write_text(spec.read_text().replace("ppo_cartpole:", "ppo_a_cartpole:"))
+    assert variant.name < older.path.name
+    (result,) = benchmark.collect(tmp_path)
+    assert result.folder == variant.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +13,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from rewardlab import slm
 from rewardlab.cli.app import app
+from rewardlab.envs.base import Box, Discrete
 from rewardlab.experiment import slm_policy
 from rewardlab.experiment.record import RecordError, RunFolder
 from rewardlab.experiment.replay import TrainedPolicy, enjoy
 from rewardlab.nets.actor_critic import ActorCritic
 from rewardlab.nets.heads import QNet
+from rewardlab.spec import from_dict
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "slm"
 STAMP = "_2026_02_11_144029"
@@ -81,3 +85,18 @@ def test_too_few_layers_are_told() -> None:
     shapes = jax.eval_shape(lambda: trained.policy)
     with pytest.raises(RecordError, match=r"holds 3 layers, the spec's network has more|does not fit its spec"):
         slm_policy.load(GOLDEN / f"dueling_cartpole{STAMP}/model/dueling_cartpole_t0_s0_ckpt-best_net_model.pt", shapes)
+
+
+def test_a_conv_net_computes_what_pytorch_computed() -> None:
+    """Channels first and rows channel by channel there; pixels with their channels here."""
+    net: dict[str, Any] = {"type": "ConvNet", "conv_hid_layers": [[3, 4, 2, 0, 1], [4, 3, 1, 1, 1]], "fc_hid_layers": [6]}
+    net |= {"hid_layers_activation": "relu", "shared": True, "gpu": "auto"}
+    raw: dict[str, Any] = {"name": "PPO", "algorithm": {"name": "PPO"}, "memory": {"name": "OnPolicyBatchReplay"}}
+    spec = from_dict(slm.convert({"agent": {**raw, "net": net}, "env": {"name": "ALE/Pong-v5"}, "meta": {}})[0], "x")
+    told = json.loads((GOLDEN / "conv.json").read_text())
+    frames = np.array(told["obs"], np.uint8)
+    seen, action = Box(frames.shape[1:], 0, 255, "uint8"), Discrete(3)
+    key = jax.random.key(0)
+    shapes = jax.eval_shape(lambda: ActorCritic.create(key, spec.agent.net, None, seen, action))
+    policy = slm_policy.load(GOLDEN / "conv.pt", shapes)
+    np.testing.assert_allclose(policy.actor.net(jnp.asarray(frames)), told["out"], rtol=1e-5, atol=1e-6)

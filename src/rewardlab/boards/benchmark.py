@@ -53,6 +53,11 @@ class Result:
     link: str | None = None
 
     @property
+    def stamp(self) -> str:
+        """When it was begun, as the name of its folder tells."""
+        return self.folder.removeprefix(self.spec_name)
+
+    @property
     def score(self) -> float:
         """The mean over sessions."""
         return float(np.mean(self.scores))
@@ -116,7 +121,7 @@ def collect(root: Path) -> list[Result]:
     for path in sorted(p.parent for p in root.glob("*/*_t0_spec.yaml")):
         result = read_result(path)
         kept = None if result is None else found.get(result.target)
-        if result is not None and (kept is None or result.folder > kept.folder):
+        if result is not None and (kept is None or result.stamp > kept.stamp):
             found[result.target] = result  # the newest, not the best: no choosing among seeds
     return [found[t] for t in targets() if t in found]
 

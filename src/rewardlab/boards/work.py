@@ -11,7 +11,7 @@ from rewardlab.boards import benchmark, page
 from rewardlab.boards.benchmark import FAILED, Target, targets
 from rewardlab.files import read_json, write_json, write_text_atomic
 from rewardlab.plots import compare
-from rewardlab.spec import SpecError, load, names
+from rewardlab.spec import Spec, SpecError, load, names
 from rewardlab.spec.text import variable_names
 
 VARIANTS = ("lam95", "lam85", "lam70")  # the seeds' order: shorter and shorter credit
@@ -36,6 +36,7 @@ def publish(runs: Path, output: Path, json_output: Path) -> int:
     """Write the table, its JSON, and a plot per environment from exactly the runs in the table."""
     results = benchmark.collect(runs)
     plots = output.parent / "plots"
+    output.parent.mkdir(parents=True, exist_ok=True)
     for env in dict.fromkeys(r.target.env for r in results):
         folders = [r.folder for r in results if r.target.env == env]
         target = plots / page.plot_name(env)
@@ -58,20 +59,29 @@ def attempts(target: Target) -> list[Attempt]:
         known = variable_names(path.read_text(encoding="utf-8"))
         given = {"env": target.env, "max_frame": target.settings["max_frame"]}
         settings = tuple(f"{key}={value}" for key, value in given.items() if key in known)
-        try:
-            spec = load(path, name, settings=settings)
-        except SpecError:
-            try:
-                settings = ()
-                spec = load(path, name)
-            except SpecError:
-                continue
-        if spec.env.name == target.env:
-            fitting.append(Attempt(target, name, settings))
-            searchable |= {name} if spec.search else set()
+        spec, usual = _loaded(path, name, settings), _loaded(path, name, [s for s in settings if s[:4] != "env="])
+        if spec is None or spec.env.name != target.env:
+            continue
+        if usual is not None and usual.env.name != target.env and kind_of(usual.env.name) != target.category:
+            continue  # a spec for many environments, but of another kind
+        fitting.append(Attempt(target, name, settings))
+        searchable |= {name} if spec.search else set()
     fitting.sort(key=lambda a: _rank(a.spec_name))
     first = [a for a in fitting[:1] if a.spec_name in searchable]
     return fitting + [Attempt(a.target, a.spec_name, a.settings, "search") for a in first]
+
+
+def _loaded(path: Path, name: str, settings: Sequence[str]) -> Spec | None:
+    """A spec with these settings, if they fill it."""
+    try:
+        return load(path, name, settings=settings)
+    except SpecError:
+        return None
+
+
+def kind_of(env: str) -> str | None:
+    """The category of an environment on the board."""
+    return next((t.category for t in targets() if t.env == env), None)
 
 
 def _rank(name: str) -> tuple[int, int, str]:

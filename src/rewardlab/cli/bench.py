@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rewardlab.cli.hub import Hub
 from rewardlab.cli.lab import say
 
 RUNS = Path("benchmarks/runs")
@@ -120,7 +121,12 @@ def bench_run(
     ] = None,
     runner: Annotated[str, typer.Option("--runner", help="What runs them: local, ssh, ray, dstack.")] = "local",
     host: Annotated[str | None, typer.Option("--host", help="ssh: USER@HOST.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="ssh: the port.")] = None,
+    identity: Annotated[str | None, typer.Option("--identity", help="ssh: the key file.")] = None,
+    ssh_option: Annotated[list[str] | None, typer.Option("--ssh-option", help="ssh: a further option, often.")] = None,
     address: Annotated[str | None, typer.Option("--address", help="ray: the dashboard's address.")] = None,
+    program: Annotated[str | None, typer.Option("--program", help="How RewardLab is called there.")] = None,
+    hub: Hub = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", help="As many at a time; 0: as the machine takes.")] = 0,
     data: Annotated[Path, typer.Option("--data", help="Where run folders are made.")] = Path("data"),
     runs: Runs = RUNS,
@@ -133,9 +139,13 @@ def bench_run(
 ) -> None:
     """The work loop: run what the board lacks, add what passes, publish, commit; on failure the next variant of the
     spec, then a search. Started again, it goes on."""
-    from rewardlab.cli.bench_run import run as work_loop
+    from rewardlab.cli.bench_run import WorkLoop, show_plan
 
-    work_loop(only or [], runner, {"host": host, "address": address}, jobs, data, runs, output, commit, plan, json)
+    if plan:
+        show_plan(runs, only or [], json)
+        return
+    where = {"host": host, "port": port, "identity": identity, "ssh_options": ssh_option or [], "address": address}
+    WorkLoop(only or [], runner, where, program, hub, jobs, data, runs, output, commit).run()
 
 
 def mount(app: typer.Typer) -> None:

@@ -7,7 +7,8 @@ import json as encoder
 import re
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,11 @@ from rewardlab.boards.benchmark import keep, read_result
 from rewardlab.boards.work import Attempt
 from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.lab import say
-from rewardlab.cli.remote import make_job, secrets
+from rewardlab.cli.remote import again, check_reach, make_job, secrets
 from rewardlab.files import RecordError
 from rewardlab.hub.manifest import HubError
 from rewardlab.hub.transfer import pull
-from rewardlab.remote.job import RemoteError
+from rewardlab.remote.job import Job, RemoteError, Runner, State
 from rewardlab.remote.ledger import make_runner
 
 AT_ONCE = {"local": 1, "ssh": 1, "ray": 8, "dstack": 30}  # a trial takes a whole small machine
@@ -31,45 +32,146 @@ RUNNING = re.compile(r"SLM-Lab: Running \S+ in \S*?([^/\s]+)/\s*$", re.MULTILINE
 CLASSIC = "Classic Control"  # needs no GPU
 
 
-def run(
-    only: Sequence[str],
-    runner: str,
-    where: dict[str, Any],
-    jobs: int,
-    data: Path,
-    runs: Path,
-    output: Path,
-    commit: bool,
-    plan: bool,
-    json: bool,
-) -> None:
-    """The work loop."""
-    if plan:
-        show_plan(runs, only, json)
-        return
-    options = {**where, **secrets()}
-    if runner == "local":
-        options["folder"] = str((data / "remote" / "local").resolve())
-    limit = jobs or AT_ONCE.get(runner, 1)
-    while True:
-        ledger = work.read_ledger(runs)
-        for row in list(ledger["active"]):
-            state = make_runner(row["runner"], options).state(row["handle"])
-            if state.over:
-                ledger["active"].remove(row)
-                row["outcome"] = harvest(row, str(state), options, data, runs)
-                ledger["completed"].append(row)
-                say(f"{row['spec']} on {row['env']}: {row['outcome']}")
-                work.write_ledger(runs, ledger)
-                work.publish(runs, output, output.with_name("benchmarks.json"))
-                if commit:
-                    commit_board(row, runs, output)
-        launched = launch(ledger, limit, only, runner, options, runs)
-        if not ledger["active"] and not launched:
-            break
-        time.sleep(PAUSE)
-    left = [f"{t.algorithm} on {t.env}" for t in work.missing(runs, only) if work.attempts(t)]
-    say("nothing is left to try" + (f"; still missing: {', '.join(left)}" if left else ""))
+Row = dict[str, Any]  # of the ledger: an attempt that is under way or over
+
+
+@dataclass
+class WorkLoop:
+    """Keeps as many attempts running as there is room for. Whatever it does stands in the ledger first, so that it can
+    be killed at any moment and started again."""
+
+    only: Sequence[str]
+    runner: str
+    where: Mapping[str, Any]
+    program: str | None
+    hub: str | None
+    jobs: int
+    data: Path
+    runs: Path
+    output: Path
+    commit: bool
+    away: set[str] = field(default_factory=set)  # attempts whose machine does not answer, which was said
+
+    def run(self) -> None:
+        """Until nothing is left to try."""
+        self.ledger = work.read_ledger(self.runs)
+        self.hub = hub_url(self.hub)
+        check_reach(self.hub, self.runner)
+        if self.ledger["completed"]:
+            self.publish("docs: benchmarks")  # what was cut short between writing and committing
+        while True:
+            for row in list(self.ledger["active"]):
+                self.look(row)
+            self.launch()
+            if not self.ledger["active"]:
+                break
+            time.sleep(PAUSE)
+        left = [f"{t.algorithm} on {t.env}" for t in work.missing(self.runs, self.only) if work.attempts(t)]
+        say("nothing is left to try" + (f"; still missing: {', '.join(left)}" if left else ""))
+
+    def made(self, row: Row) -> Runner:
+        """Who runs an attempt: where it was submitted, with the secrets of now."""
+        return make_runner(row["runner"], {**row["where"], **secrets()})
+
+    def look(self, row: Row) -> None:
+        """How an attempt stands; one that is over is harvested."""
+        try:
+            state = self.made(row).state(row["handle"])
+        except RemoteError as error:  # a network that is away for a while ends nothing
+            if row["key"] not in self.away:
+                say(f"note: {row['spec']} on {row['env']}: {error}")
+            self.away.add(row["key"])
+            return
+        self.away.discard(row["key"])
+        if not state.over:
+            return
+        if state.status == "lost" and not row.get("launched"):  # killed before it was submitted
+            self.ledger["active"].remove(row)
+        elif state.status == "lost" and not row.get("again"):
+            say(f"{row['spec']} on {row['env']}: lost; it goes on from what the hub holds")
+            self.submit(row, again(row), again=True)
+        else:
+            self.finish(row, state)
+
+    def finish(self, row: Row, state: State) -> None:
+        """Harvest, write down, publish, commit."""
+        row["outcome"] = self.harvest(row, str(state))
+        self.ledger["active"].remove(row)
+        kept = ("key", "spec", "env", "mode", "algorithm", "runner", "since", "outcome")
+        self.ledger["completed"].append({key: row[key] for key in kept})
+        say(f"{row['spec']} on {row['env']}: {row['outcome']}")
+        work.write_ledger(self.runs, self.ledger)
+        self.publish(f"docs: {row['env']} benchmark, {row['spec']} {row['outcome'].split(':')[0]}")
+
+    def publish(self, message: str) -> None:
+        """The table, its JSON and plots; committed, if anything changed."""
+        work.publish(self.runs, self.output, self.output.with_name("benchmarks.json"))
+        if self.commit:
+            commit_board(message, self.runs, self.output)
+
+    def launch(self) -> None:
+        """Submit what is missing, as many as there is room for."""
+        limit = self.jobs or AT_ONCE.get(self.runner, 1)
+        for target in work.missing(self.runs, self.only):
+            if len(self.ledger["active"]) >= limit:
+                return
+            if any((row["env"], row["algorithm"]) == (target.env, target.algorithm) for row in self.ledger["active"]):
+                continue
+            attempt = work.next_attempt(target, self.ledger)
+            if attempt is not None:
+                self.begin(attempt)
+
+    def begin(self, attempt: Attempt) -> None:
+        """One attempt as a job, and its row in the ledger."""
+        now = datetime.now(UTC)
+        name = re.sub(r"[^a-z0-9]+", "-", f"bench-{attempt.key}-{now:%m%d-%H%M%S}".lower()).strip("-")
+        gpu = attempt.target.category != CLASSIC and self.runner != "local"
+        words = [attempt.spec_name, attempt.mode]
+        job = make_job(words, attempt.settings, name, gpu, self.runner, self.program, self.hub)
+        where = dict(self.where)
+        if self.runner == "local":
+            where["folder"] = str((self.data / "remote" / "local").resolve())
+        row: Row = {"key": attempt.key, "spec": attempt.spec_name, "env": attempt.target.env, "mode": attempt.mode}
+        row |= {"algorithm": attempt.target.algorithm, "runner": self.runner, "where": where, "name": name}
+        row |= {"since": now.isoformat(timespec="seconds")}
+        row |= {"words": list(job.words), "program": job.program, "files": dict(job.files), "gpu": gpu}
+        self.ledger["active"].append(row)
+        self.submit(row, job)
+        say(f"{attempt.spec_name} on {attempt.target.env}: {attempt.mode}, submitted to {self.runner}")
+
+    def submit(self, row: Row, job: Job, **more: Any) -> None:
+        """Start a job; where it will be found is written down before."""
+        runner = self.made(row)
+        row["handle"] = runner.expected(job)
+        work.write_ledger(self.runs, self.ledger)
+        row |= {"handle": runner.submit(job), "launched": True, **more}
+        work.write_ledger(self.runs, self.ledger)
+
+    def harvest(self, row: Row, state: str) -> str:
+        """What became of an attempt, in words; one that passes the audit is on the board then."""
+        try:
+            found = RUNNING.findall(self.made(row).logs(row["handle"]))
+            if not state.startswith("done") or not found:
+                return f"{state}: {last_words(self.made(row).logs(row['handle']))}"
+            store = open_hub(self.hub)
+            path = pull(store, found[-1], self.data, say)
+            if row["mode"] == "search":
+                return f"searched: {path.name} holds the best spec; write it into specs/ and run it"
+            problems = audit(path)
+            if problems:
+                return f"refused: {problems[0]}"
+            link = store.link(path.name)
+            keep(path, self.runs, link if link.startswith("http") else None)
+            result = read_result(path)
+            return "no row" if result is None else f"{result.status} {result.score:.2f}"
+        except (RecordError, HubError, RemoteError) as error:
+            return f"not harvested: {error}"
+
+
+def last_words(log: str) -> str:
+    """The last line that a job said."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "it said nothing"
 
 
 def show_plan(runs: Path, only: Sequence[str], json: bool) -> None:
@@ -89,67 +191,15 @@ def show_plan(runs: Path, only: Sequence[str], json: bool) -> None:
     table("Missing rows", ["environment", "algorithm", "next"], cells)
 
 
-def launch(
-    ledger: dict[str, Any], limit: int, only: Sequence[str], runner: str, options: dict[str, Any], runs: Path
-) -> bool:
-    """Submit what is missing, as many as there is room for."""
-    launched = False
-    for target in work.missing(runs, only):
-        if len(ledger["active"]) >= limit:
-            break
-        if any(row["env"] == target.env and row["algorithm"] == target.algorithm for row in ledger["active"]):
-            continue
-        attempt = work.next_attempt(target, ledger)
-        if attempt is None:
-            continue
-        ledger["active"].append(submit(attempt, runner, options))
-        work.write_ledger(runs, ledger)
-        launched = True
-    return launched
-
-
-def submit(attempt: Attempt, runner: str, options: dict[str, Any]) -> dict[str, Any]:
-    """One attempt as a job, and its row in the ledger."""
-    name = re.sub(r"[^a-z0-9]+", "-", f"bench-{attempt.key}".lower()).strip("-")
-    gpu = attempt.target.category != CLASSIC and runner != "local"
-    words = [attempt.spec_name, attempt.mode]
-    job = make_job(words, attempt.settings, name, gpu, runner, None, hub_url())
-    handle = make_runner(runner, options).submit(job)
-    say(f"{attempt.spec_name} on {attempt.target.env}: {attempt.mode}, submitted to {runner}")
-    return {
-        **{"key": attempt.key, "spec": attempt.spec_name, "env": attempt.target.env, "mode": attempt.mode},
-        **{"algorithm": attempt.target.algorithm, "runner": runner, "handle": handle},
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def harvest(row: dict[str, Any], state: str, options: dict[str, Any], data: Path, runs: Path) -> str:
-    """What became of a run, in words; one that passes the audit is on the board then."""
-    try:
-        runner = make_runner(row["runner"], options)
-        found = RUNNING.findall(runner.logs(row["handle"]))
-        if not state.startswith("done") or not found:
-            return f"{state}: rewardlab remote logs tells more"
-        store = open_hub()
-        path = pull(store, found[-1], data, say)
-        if row["mode"] == "search":
-            return f"searched: {path.name} holds the best spec; write it into specs/ and run it"
-        problems = audit(path)
-        if problems:
-            return f"refused: {problems[0]}"
-        link = store.link(path.name)
-        keep(path, runs, link if link.startswith("http") else None)
-        result = read_result(path)
-        return "no row" if result is None else f"{result.status} {result.score:.2f}"
-    except (RecordError, HubError, RemoteError) as error:
-        return f"not harvested: {error}"
-
-
-def commit_board(row: dict[str, Any], runs: Path, output: Path) -> None:
-    """The board's own files, committed here and never pushed."""
+def commit_board(message: str, runs: Path, output: Path) -> None:
+    """The board's own files, committed here and never pushed; nothing where nothing changed."""
     own = (runs, work.ledger_path(runs), output, output.with_name("benchmarks.json"), output.parent / "plots")
     paths = [str(p) for p in own if p.is_file() or any(p.glob("*"))]  # git knows no empty folders
-    message = f"docs: {row['env']} benchmark, {row['spec']} {row['outcome'].split(':')[0]}"
+    if not paths:
+        return
+    changed = subprocess.run(["git", "status", "--porcelain", "--", *paths], capture_output=True, check=False)
+    if changed.returncode == 0 and not changed.stdout:
+        return
     for words in (["add", "--", *paths], ["commit", "--quiet", "-m", message, "--", *paths]):
         done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -65,7 +65,9 @@ def run_remote(
     if plan:
         print(job.script(), end="")
         return
-    handle = make_runner(runner, options | secrets()).submit(job)
+    made = make_runner(runner, options | secrets())
+    check_reach(hub_url(hub), runner)
+    handle = made.submit(job)
     ledger.add(job, runner, options, handle)
     say(f"{name}: submitted to {runner}; rewardlab remote logs {name} -f")
 
@@ -99,6 +101,26 @@ def make_job(
     file = f"{spec.name}.yaml"
     command = ("run", file, spec.name, mode, "--push", "--hub", url)
     return Job(name, command, program, {file: to_yaml(spec)}, env, gpu)
+
+
+def check_reach(url: str, runner: str) -> None:
+    """Refuses a hub that another machine would look for in its own working folder."""
+    from rewardlab.remote.job import RemoteError
+
+    if runner != "local" and url.startswith("file://") and not Path(url.removeprefix("file://")).is_absolute():
+        raise RemoteError(
+            f"the hub {url} is a folder of this machine, and the job's machine would write into one of its own: "
+            "give --hub s3://… or hf://…, or the absolute path of a folder that both see"
+        )
+
+
+def again(row: Mapping[str, Any]) -> Job:
+    """A job that was cut off, from its row in a ledger: it goes on from what the hub holds of it."""
+    from rewardlab.remote.job import Job
+
+    words = tuple("train@hub" if word == "train" else word for word in row["words"])
+    env = {key: os.environ[key] for key in PASSED if key in os.environ}
+    return Job(row["name"], words, row["program"], row["files"], env, row["gpu"])
 
 
 def secrets() -> dict[str, Any]:
@@ -223,16 +245,14 @@ def remote_metrics(
 @remote_app.command("resume")
 def remote_resume(name: Name, jobs: Jobs = JOBS) -> None:
     """Submit a job again that was cut off: it goes on from what the hub holds of it."""
-    from rewardlab.remote.job import Job, RemoteError
+    from rewardlab.remote.job import RemoteError
     from rewardlab.remote.ledger import Ledger, make_runner
 
     ledger = Ledger(jobs)
     row = ledger.get(name)
     if not _over(ledger, name):
         raise RemoteError(f"{name} runs still: rewardlab remote logs {name} -f")
-    words = tuple("train@hub" if word in ("train", "train@hub") else word for word in row["words"])
-    env = {key: os.environ[key] for key in PASSED if key in os.environ}
-    job = Job(name, words, row["program"], row["files"], env, row["gpu"])
+    job = again(row)
     handle = make_runner(row["runner"], row["options"] | secrets()).submit(job)
     ledger.add(job, row["runner"], row["options"], handle)
     say(f"{name}: submitted again")

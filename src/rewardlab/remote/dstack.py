@@ -38,6 +38,10 @@ class DstackRunner:
                 f"no dstack project is set up: dstack project add --name NAME --url URL --token TOKEN writes {CONFIG}"
             )
 
+    def expected(self, job: Job) -> Handle:
+        """A run is known by its name."""
+        return {"run": job.name, "project": self.project}
+
     def submit(self, job: Job) -> Handle:
         """Plan, then apply the plan. A plan without offers is an error, and nothing is submitted, unless the job's
         configuration says `retry`: then it waits for some."""

@@ -58,6 +58,9 @@ class State:
 class Runner(Protocol):
     """Who runs jobs."""
 
+    def expected(self, job: Job) -> Handle:
+        """The handle that a job will have, before it is submitted: whoever is killed meanwhile can look for it."""
+
     def submit(self, job: Job) -> Handle:
         """Start a job; what is needed to find it again."""
 

@@ -31,6 +31,12 @@ class RayRunner:
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RemoteError(f"no Ray cluster answers at {address}") from error
 
+    def expected(self, job: Job) -> Handle:
+        """Its name; a number after it where the cluster knows an earlier job of that name."""
+        known = {info.submission_id for info in self.client.list_jobs()}
+        names = (job.name if i == 1 else f"{job.name}-{i}" for i in range(1, len(known) + 2))
+        return {"id": next(name for name in names if name not in known)}
+
     def submit(self, job: Job) -> Handle:
         """Start it on any node that has room."""
         script = f"mkdir -p jobs/{shlex.quote(job.name)} && cd jobs/{shlex.quote(job.name)}\n{job.script()}"
@@ -38,7 +44,9 @@ class RayRunner:
         if job.gpu:
             given["entrypoint_num_gpus"] = 1
         try:
-            return {"id": self.client.submit_job(entrypoint=f"sh -c {shlex.quote(script)}", **given)}
+            handle = self.expected(job)
+            self.client.submit_job(entrypoint=f"sh -c {shlex.quote(script)}", submission_id=handle["id"], **given)
+            return handle
         except RuntimeError as error:
             raise RemoteError(f"{self.address} takes no job: {error}") from error
 

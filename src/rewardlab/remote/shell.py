@@ -39,6 +39,10 @@ class ShellRunner:
     identity: str | None = None
     options: tuple[str, ...] = ()
 
+    def expected(self, job: Job) -> Handle:
+        """Its folder."""
+        return {"folder": f"{self.folder}/{job.name}"}
+
     def submit(self, job: Job) -> Handle:
         """Start it in a folder of its own."""
         place = f"{self.folder}/{job.name}"
