@@ -59,7 +59,7 @@ def returns(env: HostEnv, steps: int) -> np.ndarray[Any, Any]:
     """Of the episodes that random actions finish."""
     rng, running = np.random.default_rng(0), np.zeros(env.num_envs)
     done: list[float] = []
-    space = env.action
+    space: Any = env.action
     env.reset()
     for _ in range(steps):
         shape = (env.num_envs,) if isinstance(space, Discrete) else (env.num_envs, *space.shape)

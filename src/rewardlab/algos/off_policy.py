@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Clock, Metrics, made, setting
-from rewardlab.envs.base import Discrete
+from rewardlab.envs.base import Discrete, MultiDiscrete
 from rewardlab.maths.schedule import Schedule
 from rewardlab.memory.replay import Replay
 from rewardlab.memory.rollout import Transition
@@ -41,6 +41,8 @@ class OffPolicyAlgorithm(Algorithm):
 
     def assemble(self, spec: Spec) -> Self:
         """With the memory and networks of the spec."""
+        if isinstance(self.action, MultiDiscrete):
+            raise SpecError(f"{type(self).__name__} takes one action at a time; for several choices at once take PPO")
         memory = spec.agent.memory
         if memory.name not in ("Replay", "PrioritizedReplay"):
             raise SpecError(

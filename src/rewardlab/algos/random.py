@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Clock, Metrics, Policy, State, setting
-from rewardlab.envs.base import Discrete
+from rewardlab.envs.base import Discrete, MultiDiscrete
 from rewardlab.memory.rollout import Transition
 
 
@@ -47,4 +47,6 @@ class Random(Algorithm):
         n = obs.shape[0]
         if isinstance(self.action, Discrete):
             return jax.random.randint(key, (n,), 0, self.action.n)
+        if isinstance(self.action, MultiDiscrete):
+            return jax.random.randint(key, (n, len(self.action.nvec)), 0, jnp.asarray(self.action.nvec))
         return jax.random.uniform(key, (n, self.action.size), minval=-1.0, maxval=1.0)

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.algos.base import Clock, Metrics, made, setting
 from rewardlab.algos.off_policy import OffPolicyAlgorithm, OffPolicyState
-from rewardlab.envs.base import Discrete
+from rewardlab.envs.base import Box, Discrete
 from rewardlab.maths import advantage, loss
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import Actor, SquashedActor, action_distribution
@@ -92,6 +92,7 @@ class SAC(OffPolicyAlgorithm):
             actor = Actor.create(actor_key, self.net_spec, self.observation, self.action)
             shape, n_out = self.observation.shape, self.action.n
         else:
+            assert isinstance(self.action, Box)  # `assemble` refuses several choices at once
             actor = SquashedActor.create(actor_key, self.net_spec, self.observation, self.action)
             shape, n_out = (self.observation.size + self.action.size,), 1
 

@@ -16,13 +16,32 @@ class Discrete:
 
 
 @dataclass(frozen=True)
+class MultiDiscrete:
+    """Several choices at once, each 0 … n-1 of its own n."""
+
+    nvec: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of options in all."""
+        return sum(self.nvec)
+
+
+@dataclass(frozen=True)
 class Box:
-    """Arrays of one shape; `low` and `high` are one number each or one per entry (flattened)."""
+    """Arrays of one shape; `low` and `high` are one number each or one per entry (flattened). The last `hidden` entries
+    of an observation are for a critic alone."""
 
     shape: tuple[int, ...]
     low: float | tuple[float, ...] = -float("inf")
     high: float | tuple[float, ...] = float("inf")
     dtype: str = "float32"
+    hidden: int = 0
+
+    @property
+    def open(self) -> Box:
+        """What an actor sees of an observation."""
+        return self if not self.hidden else Box((self.size - self.hidden,), self.low, self.high, self.dtype)
 
     @property
     def size(self) -> int:
@@ -33,7 +52,7 @@ class Box:
         return size
 
 
-Space = Discrete | Box
+Space = Discrete | MultiDiscrete | Box
 State = Any  # an environment's own pytree
 
 

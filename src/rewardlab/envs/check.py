@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from rewardlab.envs.base import Box, Discrete, JaxEnv, Space, State
+from rewardlab.envs.base import Box, Discrete, JaxEnv, MultiDiscrete, Space, State
 
 STEPS = 16  # how far a random walk is followed
 
@@ -44,6 +44,8 @@ def sample(space: Space, key: PRNGKeyArray) -> Array:
     """A random member of a space; where it has no bounds, a standard normal number."""
     if isinstance(space, Discrete):
         return jax.random.randint(key, (), 0, space.n)
+    if isinstance(space, MultiDiscrete):
+        return jax.random.randint(key, (len(space.nvec),), 0, jnp.asarray(space.nvec))
     low, high = (
         jnp.broadcast_to(jnp.asarray(bound), space.size).reshape(space.shape) for bound in (space.low, space.high)
     )

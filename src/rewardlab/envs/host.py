@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rewardlab.envs.base import Box, Discrete, Space, TimeStep
+from rewardlab.envs.base import Box, Discrete, MultiDiscrete, Space, TimeStep
 from rewardlab.envs.gym_vector import EnvError
 from rewardlab.spec import SpecError
 
@@ -111,10 +111,9 @@ class HostEnv:
 
     def _read(self, raw: Array) -> Array:
         """Our own contiguous copy of what the environments show."""
-        if isinstance(self._gym_observation, gym.spaces.Discrete):
-            classes = self._gym_observation.start + np.arange(self._gym_observation.n)
-            return np.asarray(np.asarray(raw)[:, None] == classes, dtype=np.float32)
-        return np.array(raw, dtype=self.observation.dtype, order="C")
+        if isinstance(self._gym_observation, gym.spaces.Box):
+            return np.array(raw, dtype=self.observation.dtype, order="C")
+        return np.concatenate(_rows(self._gym_observation, raw, self.num_envs), axis=-1)
 
     def _write(self, actions: Array) -> Array:
         """Actions as the environments take them, again a copy: an environment may write into its action."""
@@ -122,7 +121,7 @@ class HostEnv:
         if np.shape(actions) != shape:
             raise EnvError(f"{self.name} takes actions of shape {shape}, not {np.shape(actions)}.")
         taken = np.array(actions, dtype=self._gym_action.dtype, order="C")
-        return taken + self._gym_action.start if isinstance(self.action, Discrete) else taken
+        return taken if isinstance(self.action, Box) else taken + getattr(self._gym_action, "start", 0)
 
 
 def _part(snapshot: Mapping[str, Array], index: int) -> dict[str, Array]:
@@ -131,20 +130,52 @@ def _part(snapshot: Mapping[str, Array], index: int) -> dict[str, Array]:
     return {key.removeprefix(prefix): value for key, value in snapshot.items() if key.startswith(prefix)}
 
 
-def _observation_space(space: Any, name: str) -> Box:
+PRIVILEGED = "privileged_state"  # what MuJoCo Playground calls what only a critic may see
+PARTS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
+
+
+def _inner(space: Any) -> list[tuple[Any, Any]]:
+    """The parts of a Dict or Tuple by their keys; what only a critic may see stands last."""
+    if isinstance(space, gym.spaces.Dict):
+        return sorted(space.spaces.items(), key=lambda entry: entry[0] == PRIVILEGED)
+    return list(enumerate(space.spaces))
+
+
+def _rows(space: Any, raw: Any, n: int) -> list[Array]:
+    """What a vector shows in a space, as rows of numbers: discrete ones one-hot, several side by side."""
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        return [row for key, part in _inner(space) for row in _rows(part, raw[key], n)]
+    values = np.asarray(raw).reshape(n, -1)
     if isinstance(space, gym.spaces.Discrete):
-        return Box((int(space.n),), low=0.0, high=1.0)
+        return [np.asarray(values == space.start + np.arange(space.n), np.float32)]
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        counts, starts = space.nvec.ravel(), space.start.ravel()
+        return [np.asarray(values[:, [i]] == starts[i] + np.arange(k), np.float32) for i, k in enumerate(counts)]
+    return [values.astype(np.float32)]
+
+
+def _observation_space(space: Any, name: str) -> Box:
     if isinstance(space, gym.spaces.Box):
         return _box(space, "uint8" if space.dtype == np.uint8 else "float32")
-    raise SpecError(f"Environment {name} observes {space}; only Box and Discrete observations are supported.")
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        parts = {key: _observation_space(part, name) for key, part in _inner(space)}
+        hidden = parts[PRIVILEGED].size if PRIVILEGED in parts and len(parts) > 1 else 0
+        return Box((sum(part.size for part in parts.values()),), hidden=hidden)
+    if isinstance(space, PARTS):
+        return Box((int(gym.spaces.flatdim(space)),), low=0.0, high=1.0)
+    raise SpecError(f"Environment {name} observes {space}, whose size is not fixed.")
 
 
 def _action_space(space: Any, name: str) -> Space:
     if isinstance(space, gym.spaces.Discrete):
         return Discrete(int(space.n))
+    if isinstance(space, gym.spaces.MultiDiscrete) and space.nvec.ndim == 1:
+        return MultiDiscrete(tuple(int(n) for n in space.nvec))
+    if isinstance(space, gym.spaces.MultiBinary) and len(space.shape) == 1:
+        return MultiDiscrete((2,) * int(space.shape[0]))
     if isinstance(space, gym.spaces.Box) and space.dtype.kind == "f":
         return _box(space, "float32")
-    raise SpecError(f"Environment {name} acts in {space}; only Discrete and float Box actions are supported.")
+    raise SpecError(f"Environment {name} acts in {space}: only Discrete, MultiDiscrete, MultiBinary and float Box do.")
 
 
 def _box(space: Any, dtype: str) -> Box:

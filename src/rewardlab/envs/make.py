@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from rewardlab.envs import pool
+from rewardlab.envs import playground, pool
 from rewardlab.envs.atari import ATARI
 from rewardlab.envs.base import Box, JaxEnv, Space
 from rewardlab.envs.check import EnvContractError, check_env
@@ -47,6 +47,8 @@ def backend_of(env: EnvSpec) -> str:
             hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(BACKENDS)}"
             raise SpecError(f"env.backend {env.backend!r} is unknown; {hint}")
         return env.backend
+    if env.name.startswith(playground.PREFIX) and not playground.installed() and pool.has(env.name, env.kwargs):
+        return "envpool"
     if find_jax(env.name) is not None:
         return "jax"
     if env.name.startswith(ATARI):
@@ -67,13 +69,15 @@ def spaces(env: VectorEnv | HostEnv) -> tuple[Box, Space]:
     """What an algorithm sees and does: pixels as they are, other observations as one row of float32; actions as they
     are."""
     seen = env.observation
-    return seen if len(seen.shape) == 3 else Box((seen.size,), seen.low, seen.high), env.action
+    return seen if len(seen.shape) == 3 else Box((seen.size,), seen.low, seen.high, hidden=seen.hidden), env.action
 
 
 def find_jax(name: str) -> Callable[..., JaxEnv] | None:
     """The class of an environment that lives in JAX: ours, an installed package's, or `module:ClassName`."""
     if name in CLASSIC:
         return CLASSIC[name]
+    if name.startswith(playground.PREFIX):
+        return playground.find(name)
     offered = [point for point in entry_points(group=OFFERS) if point.name == name]
     if offered:
         found: Callable[..., JaxEnv] = offered[0].load()
@@ -99,7 +103,7 @@ def _jax_env(found: Callable[..., JaxEnv], env: EnvSpec) -> JaxEnv:
             made = found(**env.kwargs)
         except TypeError as error:
             raise SpecError(f"Environment {env.name} cannot be made with {dict(env.kwargs)}: {error}") from error
-    if env.name not in CLASSIC:
+    if env.name not in CLASSIC and not env.name.startswith(playground.PREFIX):
         try:
             check_env(made, jax.random.key(0))
         except EnvContractError as error:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from rewardlab.envs.playground import PREFIX
 from rewardlab.spec import SpecError, near
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-PLAYGROUND = "playground/"  # MuJoCo Playground's tasks: EnvPool names them MuJoCoPlayground/NAME-v1
 # what every environment of EnvPool takes and this module decides
 _OURS = {"num_envs", "batch_size", "num_threads", "max_num_players", "thread_affinity_offset", "base_path", "seed"}
 _OURS |= {"env_seed", "gym_reset_return_info", "max_episode_steps", "reward_threshold"}
@@ -32,7 +32,7 @@ def known() -> frozenset[str]:
 
 def pool_id(name: str) -> str:
     """What EnvPool calls an environment."""
-    return f"MuJoCoPlayground/{name.removeprefix(PLAYGROUND)}-v1" if name.startswith(PLAYGROUND) else name
+    return f"MuJoCoPlayground/{name.removeprefix(PREFIX)}-v1" if name.startswith(PREFIX) else name
 
 
 def has(name: str, kwargs: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,12 +20,18 @@ class VectorState(NamedTuple):
     steps: Int[Array, " N"]
 
 
+class Fresh(NamedTuple):
+    """Episodes that begin where others end."""
+
+    state: State
+    obs: Array
+
+
 class EnvNoise(NamedTuple):
-    """What chance does in a step: a key, and the episode that begins if this one ends."""
+    """What chance does in a step: a key, and the episode that begins if this one ends (None: one stands ready)."""
 
     step: PRNGKeyArray
-    fresh: State
-    fresh_obs: Array
+    fresh: Fresh | None
 
 
 class VectorEnv(eqx.Module):
@@ -55,21 +61,40 @@ class VectorEnv(eqx.Module):
         """The randomness of `steps` steps, drawn at once: a key per step and environment, and the fresh episodes that
         stand ready should an old one end."""
         step_key, reset_key = jax.random.split(key)
-        keys = jax.random.split(reset_key, (steps, self.num_envs))
-        fresh = jax.vmap(jax.vmap(self.env.reset))(keys)
-        return EnvNoise(
-            jax.random.split(step_key, (steps, self.num_envs)), fresh, jax.vmap(jax.vmap(self.env.observe))(fresh)
-        )
+        fresh = None if self.costly_reset else self._fresh(jax.random.split(reset_key, (steps, self.num_envs)))
+        return EnvNoise(jax.random.split(step_key, (steps, self.num_envs)), fresh)
 
-    def step(self, vector: VectorState, action: Array, noise: EnvNoise) -> tuple[VectorState, TimeStep]:
-        """One step of each."""
+    @property
+    def costly_reset(self) -> bool:
+        """Whether a reset costs as much as steps do: then one per environment and rollout stands ready for all ends."""
+        return bool(getattr(self.env, "costly_reset", False))
+
+    def ready(self, key: PRNGKeyArray) -> Fresh | None:
+        """The episodes that stand ready during a rollout, where resets are costly."""
+        if not self.costly_reset:
+            return None
+        return self._fresh(jax.random.split(jax.random.split(key)[1], self.num_envs))
+
+    def _fresh(self, keys: PRNGKeyArray) -> Fresh:
+        """A fresh episode per key."""
+        reset, observe = self.env.reset, self.env.observe
+        for _ in keys.shape:
+            reset, observe = jax.vmap(reset), jax.vmap(observe)
+        state = reset(keys)
+        return Fresh(state, observe(state))
+
+    def step(
+        self, vector: VectorState, action: Array, noise: EnvNoise, ready: Fresh | None = None
+    ) -> tuple[VectorState, TimeStep]:
+        """One step of each; what ends goes on with the step's own fresh episode, or with the one that stands ready."""
         state, reward, terminated = jax.vmap(self.env.step)(vector.state, action, noise.step)
         steps = vector.steps + 1
         truncated = (steps >= self.max_t) & ~terminated
         done = terminated | truncated
         next_obs = jax.vmap(self.env.observe)(state)
-        state = jax.tree.map(lambda new, old: jnp.where(spread(done, old), new, old), noise.fresh, state)
-        obs = jnp.where(spread(done, next_obs), noise.fresh_obs, next_obs)
+        fresh: Any = noise.fresh or ready
+        state = jax.tree.map(lambda new, old: jnp.where(spread(done, old), new, old), fresh.state, state)
+        obs = jnp.where(spread(done, next_obs), fresh.obs, next_obs)
         vector = VectorState(state, jnp.where(done, 0, steps))
         return vector, TimeStep(obs, reward, terminated, truncated, next_obs, done)
 

@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.algos.base import Algorithm, Policy
-from rewardlab.envs import pool
 from rewardlab.envs.base import Space, TimeStep
 from rewardlab.envs.classic import CLASSIC
 from rewardlab.envs.host import HostEnv
 from rewardlab.envs.make import backend_of, make
+from rewardlab.envs.playground import PREFIX
 from rewardlab.envs.wrappers import Lens, LensSettings, VectorEnv, spread
 from rewardlab.maths.normalize import RunningStats
 from rewardlab.nets.heads import to_env_action
@@ -160,7 +160,7 @@ def _alone(env: EnvSpec, seed: int, render: bool) -> HostEnv | _JaxOnHost:
         made: Any = make(env, 1, seed)
         return _JaxOnHost(made, seed)
     drawn = {"render_mode": "rgb_array"} if render else {}
-    if backend == "ale" or env.name.startswith(pool.PLAYGROUND):
+    if backend == "ale" or env.name.startswith(PREFIX):
         return HostEnv(env.name, 1, seed, env.max_t, backend, **env.kwargs, **drawn)
     return HostEnv(env.name, 1, seed, env.max_t, **{**env.kwargs, "vectorization": "sync", **drawn})
 
@@ -179,7 +179,7 @@ class _JaxOnHost:
     def __init__(self, env: VectorEnv, seed: int) -> None:
         self.action = env.action
         self._reset, self._step = jax.jit(env.reset), jax.jit(env.step)
-        self._noise = jax.jit(lambda key: jax.tree.map(lambda x: x[0], env.noise(key, 1)))
+        self._noise = jax.jit(lambda key: (jax.tree.map(lambda x: x[0], env.noise(key, 1)), env.ready(key)))
         self._key, self._t = jax.random.key(seed), 0
         self._state: Any = None
 
@@ -192,7 +192,7 @@ class _JaxOnHost:
         """One step."""
         self._t += 1
         noise = self._noise(jax.random.fold_in(self._key, self._t))
-        self._state, step = self._step(self._state, actions, noise)
+        self._state, step = self._step(self._state, actions, *noise)
         seen: Any = map(np.asarray, step)
         return TimeStep(*seen)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from rewardlab.envs.base import Discrete
+from rewardlab.envs.base import Discrete, MultiDiscrete
 from rewardlab.experiment.record import RecordError, RunFolder
 from rewardlab.experiment.replay import TrainedPolicy
 from rewardlab.files import write_bytes_atomic
@@ -59,6 +59,10 @@ def network_of(trained: TrainedPolicy) -> Network:
     shared = isinstance(policy, ActorCritic) and policy.critic is None
     if not isinstance(actor, Actor | QNet | SquashedActor) or not isinstance(net, MLP) or shared:
         raise RecordError(f"{trained.path.name} is no feed-forward policy of its own: only such a one can be exported.")
+    if net.image is not None or isinstance(trained.algorithm.action, MultiDiscrete):
+        raise RecordError(
+            f"{trained.path.name} sees pixels or makes several choices at once: it cannot be exported yet."
+        )
     stages: list[Stage] = []
     if trained.stats is not None:
         deviation = jnp.sqrt(trained.stats.var + 1e-8)

@@ -292,12 +292,13 @@ class ScanLoop:
         def one_step(runner: Runner, noise: tuple[Any, Any]) -> tuple[Runner, tuple[Transition, Tracker]]:
             action, extras = algorithm.act(runner.agent, runner.obs, clock, noise[0])
             memory = self.session.remember(algorithm, runner.agent, runner.obs)
-            env, step = self.env.step(runner.env, to_env_action(action, self.env.action), noise[1])
+            env, step = self.env.step(runner.env, to_env_action(action, self.env.action), noise[1], ready)
             runner, transition = self.session.perceive(runner._replace(env=env), action, extras, memory, step)
             return runner, (transition, runner.tracker)
 
         act_key, env_key = jax.random.split(rollout_key)
         noise = algorithm.noise(act_key, self.plan.horizon), self.env.noise(env_key, self.plan.horizon)
+        ready = self.env.ready(env_key)
         runner, (rollout, tracker) = jax.lax.scan(one_step, runner, noise)
         agent, metrics = algorithm.learn(runner.agent, rollout, clock, learn_key)
         return runner._replace(agent=agent), Seen(tracker.total_reward, tracker.episodes.sum(-1), metrics)

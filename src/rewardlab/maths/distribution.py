@@ -50,6 +50,40 @@ class Categorical(NamedTuple):
         return jnp.argmax(self.logits, axis=-1)
 
 
+class MultiCategorical(NamedTuple):
+    """Independent choices, whose logits stand side by side on the last axis."""
+
+    parts: tuple[Categorical, ...]
+
+    @classmethod
+    def split(cls, logits: Array, nvec: tuple[int, ...]) -> MultiCategorical:
+        """Of one row of logits, `nvec` for each choice."""
+        ends = [sum(nvec[: i + 1]) for i in range(len(nvec))]
+        return cls(tuple(Categorical(logits[..., end - n : end]) for n, end in zip(nvec, ends, strict=True)))
+
+    @staticmethod
+    def noise(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """What `sample` needs: Gumbel noise shaped as all logits."""
+        return Categorical.noise(key, shape)
+
+    def sample(self, noise: Array) -> Array:
+        """One draw of each."""
+        each = MultiCategorical.split(noise, tuple(part.logits.shape[-1] for part in self.parts)).parts
+        return jnp.stack([part.sample(own.logits) for part, own in zip(self.parts, each, strict=True)], axis=-1)
+
+    def log_prob(self, action: Array) -> Array:
+        """Σ log π(aᵢ)."""
+        return sum((part.log_prob(action[..., i]) for i, part in enumerate(self.parts)), start=jnp.zeros(()))
+
+    def entropy(self) -> Array:
+        """The sum of the entropies."""
+        return sum((part.entropy() for part in self.parts), start=jnp.zeros(()))
+
+    def mode(self) -> Array:
+        """The likeliest of each."""
+        return jnp.stack([part.mode() for part in self.parts], axis=-1)
+
+
 class Normal(NamedTuple):
     """Independent Gaussians over the last axis."""
 

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.envs.base import Box, Space
-from rewardlab.maths.distribution import Categorical, Normal
+from rewardlab.maths.distribution import Categorical, MultiCategorical, Normal
 from rewardlab.nets.heads import Actor, Critic
 from rewardlab.nets.linear import Linear
 from rewardlab.nets.mlp import MLP
 from rewardlab.nets.optimizer import Optimizer
 from rewardlab.nets.recurrent import Recalled, Sequence, part
-from rewardlab.spec import NetSpec, Spec
+from rewardlab.spec import NetSpec, Spec, SpecError
 
 
 class ActorCritic(eqx.Module):
@@ -34,12 +34,16 @@ class ActorCritic(eqx.Module):
         if not spec.shared:
             critic = Critic.create(critic_key, critic_spec or spec, observation)
             return cls(Actor.create(actor_key, spec, observation, action), critic)
+        if observation.hidden:
+            raise SpecError("agent.net.shared is true, but here a critic sees what an actor must not: leave it out")
         actor = Actor.create(actor_key, spec, observation, action)
         head = actor.net.output
         init, gain = (spec.init_fn, 1.0) if spec.critic_init_std is None else ("orthogonal_", spec.critic_init_std)
         value = Linear.create(critic_key, head.weight.shape[0], 1, init, gain)
         both = Linear(jnp.concatenate([head.weight, value.weight], 1), jnp.concatenate([head.bias, value.bias]))
-        return cls(Actor(MLP(actor.net.layers, both, actor.net.image), actor.log_std), None)
+        return cls(
+            Actor(MLP(actor.net.layers, both, actor.net.image, actor.net.inputs), actor.log_std, actor.nvec), None
+        )
 
     def blank(self, count: int) -> dict[str, Any] | None:
         """What the networks remember at the start of an episode, in so many environments; None if they never do."""
@@ -52,16 +56,15 @@ class ActorCritic(eqx.Module):
         memory = {"actor": self.actor.net.remember(part(obs, "actor"))}
         return memory if self.critic is None else memory | {"critic": self.critic.net.remember(part(obs, "critic"))}
 
-    def __call__(self, obs: Array | Recalled | Sequence) -> tuple[Categorical | Normal, Array]:
+    def __call__(self, obs: Array | Recalled | Sequence) -> tuple[Categorical | MultiCategorical | Normal, Array]:
         """The distribution and the value at an observation."""
         if self.critic is not None:
             return self.actor(part(obs, "actor")), self.critic(part(obs, "critic"))
         out = self.actor.net(part(obs, "actor"))
         head, value = out[..., :-1], out[..., -1]
-        log_std = self.actor.log_std
-        return (Categorical(head) if log_std is None else Normal(head, log_std)), value
+        return self.actor.distribution(head), value
 
-    def distribution(self, obs: Array | Recalled) -> Categorical | Normal:
+    def distribution(self, obs: Array | Recalled) -> Categorical | MultiCategorical | Normal:
         """π(·|s)."""
         return self.actor(part(obs, "actor")) if self.critic is not None else self(obs)[0]
 

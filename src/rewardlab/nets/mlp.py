@@ -116,6 +116,7 @@ class MLP(eqx.Module):
     layers: tuple[eqx.Module, ...]
     output: Linear
     image: Image | None = None
+    inputs: int | None = eqx.field(static=True, default=None)  # of a longer observation it sees the first so many
 
     @classmethod
     def create(
@@ -161,7 +162,7 @@ class MLP(eqx.Module):
             layers.append(Flatten())
         output_init = "orthogonal_" if output_gain is not None else spec.init_fn
         output = Linear.create(key, width, n_out, output_init, 1.0 if output_gain is None else output_gain)
-        return cls(tuple(layers), output, image)
+        return cls(tuple(layers), output, image, None if image else shape[0])
 
     def init_stats(self) -> tuple[Any, ...]:
         """The running statistics of the batch-renorm layers, none seen yet."""
@@ -184,6 +185,7 @@ class MLP(eqx.Module):
     def _run(self, seen: Array | Recalled | Sequence, stats: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
         """The output and what is remembered after it."""
         x = seen.obs if isinstance(seen, Recalled | Sequence) else seen
+        x = x if self.inputs is None else x[..., : self.inputs]
         batch = x.shape[:-1] if self.image is None else x.shape[:-3]
         remaining, memories = iter(stats), iter(() if isinstance(seen, jax.Array) else seen.memory)
         after: list[Any] = []
