@@ -136,11 +136,11 @@ def serve(place: Place, rate: float) -> tuple[subprocess.Popen[bytes], int]:
         "import sys; from pathlib import Path; from rewardlab.arena.place import Place; "
         "from rewardlab.arena.store.policies import Quotas; from rewardlab.arena.limits import Rates; "
         "from rewardlab.arena.server import Settings; from rewardlab.web.app import whole_app; "
-        "from rewardlab.cli.arena_run import _serve; "
+        "from rewardlab.cli.arena_run import _bound, _serve; "
         "root, url, rate = Path(sys.argv[1]), sys.argv[2] or None, float(sys.argv[3]); "
         "most = Quotas(per_day=10**9, versions=10**9, bytes_all=1 << 60); "
         "rates = Rates(rate, 2 * rate, rate, 2 * rate, in_work=512); "
-        "_serve(whole_app(Place(root, url, quotas=most), root, Settings(rates)), '127.0.0.1', 0)"
+        "_serve(whole_app(Place(root, url, quotas=most), root, Settings(rates)), _bound('127.0.0.1', 0))"
     )
     words = [sys.executable, "-c", code, str(place.root), place.database_url or "", str(rate)]
     log = place.root / "server.log"

@@ -117,7 +117,11 @@ def test_what_is_mistyped_is_said_in_a_sentence(arena: Arena, run: Run) -> None:
     run("arena admin users --root broken", fails="file is not a database")
     run("arena worker --database postgresql://nobody@127.0.0.1:9/x --until-idle", fails="cannot be opened")
     run("arena worker --database mysql://x --until-idle", fails="mysql")
-    run(f"arena serve --root {arena.root} --port {arena.url.rpartition(':')[2]} --workers 0", fails="in use")
+    run("arena worker --database postgres://nobody@127.0.0.1:9/x --until-idle", fails="cannot be opened")
+    run(f"arena serve --root {arena.root} --port {arena.url.rpartition(':')[2]} ", fails="in use: choose another one")
+    run(f"arena serve --root new --port {arena.url.rpartition(':')[2]}", fails="in use: choose another one")
+    assert not Path("new").exists()  # nothing was begun
+    run("arena serve --root new --host no.such.host.invalid", fails="Nothing can be served at no.such.host.invalid")
 
 
 def test_a_season_that_cannot_be_played_is_refused_when_it_is_made(arena: Arena, run: Run, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from rewardlab.arena.store.policies import Policies, Quotas
 from rewardlab.arena.store.seasons import Seasons
 from rewardlab.hub.store import Access
 
-FOLDER = Path("data/arena")
+FOLDER, DAY = Path("data/arena"), 86400.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ class Place:
         """Tables, the first season, the first admin; their token if they are new. It is not shown again."""
         self.root.mkdir(parents=True, exist_ok=True)
         self.root.chmod(0o700)  # secrets and strangers' bundles: for this user alone
-        shutil.rmtree(self.root / "incoming", ignore_errors=True)  # uploads that an end of the server cut off
+        for cut_off in self.root.glob("incoming/*"):  # by an end of the server; a day is longer than any upload
+            if cut_off.stat().st_mtime < time.time() - DAY:
+                cut_off.unlink(missing_ok=True)
         self.database.migrate()
         if not self.seasons.all(hidden=True):
             self.seasons.add(read_season(BETA), default=True)

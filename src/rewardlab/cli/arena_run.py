@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rewardlab.arena.errors import ArenaError
 from rewardlab.arena.place import Place
 from rewardlab.cli.lab import say
 
@@ -34,6 +37,7 @@ def serve(place: Place, host: str, port: int, workers: int, data: Path, reads: f
     from rewardlab.arena.server import Settings
     from rewardlab.web.app import whole_app
 
+    door = _bound(host, port)  # first of all: where another one serves, nothing is touched
     token = place.set_up()
     if token is not None:
         say(f"A new arena in {place.root}. The admin's token, shown this once: {token}")
@@ -41,17 +45,18 @@ def serve(place: Place, host: str, port: int, workers: int, data: Path, reads: f
         say(f"Bundles with code are refused here: {'; '.join(found)}.")
     rates = Rates(reads=reads, reads_at_once=4 * reads, writes=writes, writes_at_once=10 * writes)
     with _workers(place, workers):
-        _serve(whole_app(place, data, Settings(rates)), host, port)
+        _serve(whole_app(place, data, Settings(rates)), door)
 
 
 def board(data: Path, port: int) -> None:
     """The same app over a folder of runs; an arena only where there is one."""
     from rewardlab.web.app import whole_app
 
+    door = _bound("127.0.0.1", port)
     place = Place(data / "arena")
     if place.exists():
         place.database.migrate()
-    _serve(whole_app(place, data), "127.0.0.1", port)
+    _serve(whole_app(place, data), door)
 
 
 class Telling(logging.Handler):
@@ -62,7 +67,19 @@ class Telling(logging.Handler):
         say(record.getMessage())
 
 
-def _serve(app: Any, host: str, port: int) -> None:
+def _bound(host: str, port: int) -> socket.socket:
+    """The address, ours from now on."""
+    try:
+        kind = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=kind, backlog=2048)
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise ArenaError(f"Port {port} of {host} is in use: choose another one, --port 0 takes any.") from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise ArenaError(f"Nothing can be served at {host}, port {port}: {why}.") from error
+
+
+def _serve(app: Any, door: socket.socket) -> None:
     import uvicorn
 
     from rewardlab.arena.wire import Wire, most_connections
@@ -75,13 +92,12 @@ def _serve(app: Any, host: str, port: int) -> None:
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             if self.started:
-                there = self.servers[0].sockets[0].getsockname()[1]
-                say(f"Serving at http://{host}:{there} (Ctrl-C ends)")
+                host, there = door.getsockname()[:2]
+                shown = f"[{host}]" if ":" in host else host
+                say(f"Serving at http://{shown}:{there} (Ctrl-C ends)")
 
     config = uvicorn.Config(
         app,
-        host,
-        port,
         log_config=None,  # else it shuts all handlers of the process down, and absl's closes the stream it writes to
         log_level="error",  # what callers send that is no HTTP is no news
         access_log=False,
@@ -92,7 +108,8 @@ def _serve(app: Any, host: str, port: int) -> None:
     )
     logging.getLogger("uvicorn.error").handlers = [Telling()]
     server = Server(config)
-    server.run()
+    with door:
+        server.run(sockets=[door])
     if not server.started:
         raise SystemExit(1)
 

@@ -259,7 +259,7 @@ def leaderboard(season: str | None, server: str | None, as_text: bool) -> None:
     if emit(as_json(lines), "json" if as_text else None):
         return
     if not lines:
-        print(f"{wanted}: nobody is in the leaderboard's pool yet.")
+        print(f"{wanted}: nobody is on the leaderboard yet. What is played: rewardlab cogs matches --season {wanted}")
         return
     rows = []
     for line in lines:

@@ -31,7 +31,7 @@ class Database:
             parsed = make_url(url)
         except ArgumentError:
             raise ArenaError(f"{url!r} is no database address such as sqlite:///arena.db or postgresql://…") from None
-        if parsed.drivername == "postgresql":
+        if parsed.drivername in ("postgresql", "postgres"):
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() not in ("sqlite", "postgresql"):
             raise ArenaError(f"The database {parsed.get_backend_name()!r} is unknown: there are sqlite and postgresql.")
