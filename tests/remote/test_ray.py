@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.boards import bench, checkout, commits, program
 from tests.e2e.commands import environment
 from tests.remote.test_remote import free_port, rewardlab
 
@@ -93,6 +94,17 @@ def test_a_run_through_ray_jobs_ends_on_the_hub(shop: Path, head: str) -> None:
     assert len(listing(open_store(hub))) == 1
     rows = json.loads(rewardlab(shop, "remote", "ps", "-a", "--json", RAY_AUTH_MODE="disabled").stdout)
     assert (rows[0]["status"], rows[0]["exit_code"]) == ("done", 0)
+
+
+def test_the_work_loop_through_ray_jobs(shop: Path, head: str) -> None:
+    board = checkout(shop / "board")
+    words = ["CartPole", "--runner", "ray", "--address", head, "--hub", f"file://{board}/hub"]
+    loop = bench(board, *words, "--program", program(board))
+    said = loop.communicate(timeout=200)[1]
+    assert loop.returncode == 0, said
+    assert "reinforce_cartpole on CartPole-v1: train, submitted to ray" in said
+    assert "reinforce_cartpole on CartPole-v1: ✅" in said
+    assert commits(board)[0].startswith("docs: CartPole-v1 benchmark, reinforce_cartpole ✅")
 
 
 def test_a_search_through_ray_tune(shop: Path) -> None:

@@ -128,6 +128,39 @@ def test_a_gpu_that_waits_is_warned_of() -> None:
     assert warnings(True, {"cpu_percent": 99.0}) == []
 
 
+NVIDIA_SMI = """#!/bin/sh
+[ "$*" = "--query-gpu=utilization.gpu,memory.used --format=csv,noheader,nounits" ] || exit 6
+printf '%s\n' {rows}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "used", "warned"),
+    [
+        (["0, 3", "31, 20480"], 31.0, True),  # two GPUs, of which the job keeps one half busy
+        (["97, 40960"], 97.0, False),
+        (["[N/A], 512"], None, False),  # a slice of a GPU does not tell
+    ],
+)
+def test_an_idle_gpu_is_warned_of_through_nvidia_smi(
+    tmp_path: Path, rows: list[str], used: float | None, warned: bool
+) -> None:
+    """A stand-in that speaks as the real command does, on the path of the job's machine."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.write_text(NVIDIA_SMI.replace("{rows}", " ".join(f"'{row}'" for row in rows)))
+    program.chmod(0o755)
+    (tmp_path / "small.yaml").write_text(SPEC)
+    path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    words = ["run-remote", "--runner", "local", "--gpu", "small.yaml", "small", "-n", "idle", "--program", "sleep 20 #"]
+    assert rewardlab(tmp_path, *words, **path).returncode == 0
+    shown = rewardlab(tmp_path, "remote", "metrics", "idle", "--json", **path)
+    assert json.loads(shown.stdout).get("gpu_percent") == used
+    told = "note: the GPU is used 31 %: the environment or the CPU holds it up, not the training"
+    assert (told in shown.stderr) == warned
+    assert rewardlab(tmp_path, "remote", "stop", "idle").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [("slurm", {}, "there are local, ssh, ray, dstack"), ("dstak", {}, "did you mean dstack"), ("ssh", {}, "--host")],
@@ -205,6 +238,54 @@ def test_a_run_that_is_cut_off_goes_on_from_the_hub(shop: Path) -> None:
     assert frame > 0
     assert row.name in log
     rewardlab(shop, "remote", "stop", "cut")
+
+
+LLM = """
+model_name: builtin:blank
+loss: grpo
+data: {specs: [{name: "builtin:chain_sum"}], size: 8000, prompt: terse}
+max_new_tokens: 4
+prompts_per_step: 2
+num_rollouts: 2
+train_batch_size: 4
+batch_acc: 1
+steps: 4000
+checkpoint_seconds: 0.2
+"""
+
+
+@pytest.mark.slow
+def test_a_language_model_is_trained_elsewhere_cut_off_and_gone_on_with(shop: Path, sshd: tuple[int, Path]) -> None:
+    """Its config travels with the job; what was learned is on the hub, from where it goes on."""
+    port, key = sshd
+    (shop / "configs").mkdir()
+    (shop / "configs" / "tiny.yaml").write_text(LLM)
+    hub = f"file://{shop}/hub_llm"
+    options = [f"--ssh-option={word}" for word in SSH]
+    where = ["--runner", "ssh", "--host", "root@127.0.0.1", "--port", str(port), "--identity", str(key), *options]
+    told = f"JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR={shop / 'cache'} PYTHONPATH={':'.join(sys.path)}"
+    where += ["--program", f"env {told} {sys.executable} -m rewardlab.cli.app", "--hub", hub]
+    result = rewardlab(shop, "run-remote", "-n", "talk", *where, "--", "llm", "train", "--config", "configs/tiny.yaml")
+    assert result.returncode == 0, result.stderr
+    runner, handle = Ledger(shop / "data" / "remote").runner("talk")
+    until = time.monotonic() + 120
+    while time.monotonic() < until and "4000 steps, in data/llm_tiny_" not in runner.logs(handle):
+        assert not runner.state(handle).over, runner.logs(handle)
+        time.sleep(0.2)
+    time.sleep(2)
+    assert rewardlab(shop, "remote", "stop", "talk").returncode == 0
+    assert "checkpoint saved; to go on:" in runner.logs(handle)
+    (row,) = listing(open_store(hub))
+    assert row.name.startswith("llm_tiny_20")
+    shutil.rmtree(Path.home() / str(handle["folder"]))  # the machine is gone
+    assert rewardlab(shop, "remote", "resume", "talk").returncode == 0
+    until = time.monotonic() + 120
+    while time.monotonic() < until and f"4000 steps, in data/{row.name}/" not in runner.logs(handle):
+        time.sleep(0.2)
+    assert rewardlab(shop, "remote", "stop", "talk").returncode == 0
+    log = runner.logs(handle)
+    assert f"llm train --resume data/{row.name}" in log, log
+    shutil.rmtree(Path.home() / str(handle["folder"]))
 
 
 def test_what_would_be_submitted_can_be_read(shop: Path) -> None:

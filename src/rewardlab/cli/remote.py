@@ -23,6 +23,7 @@ PASSED = (
     *("AWS_ENDPOINT_URL", "WANDB_API_KEY", "JAX_PLATFORMS"),
 )
 OTHERS = ("llm", "recipe")  # commands that run as they stand
+LARGEST = 2**20  # bytes of a file that travels with a job
 Jobs = Annotated[Path, typer.Option("--jobs-folder", help="Where it is noted what was submitted.")]
 Name = Annotated[str, typer.Argument(help="The name that the job was given.")]
 remote_app = typer.Typer(help="Runs on other machines.", no_args_is_help=True)
@@ -92,7 +93,8 @@ def make_job(
     program = program or (f"{sys.executable} -m rewardlab.cli.app" if runner == "local" else "rewardlab")
     env = {key: os.environ[key] for key in PASSED if key in os.environ}
     if what[0] in OTHERS:
-        return Job(name, tuple(what), program, {}, env, gpu)
+        words, files = shipped(what)
+        return Job(name, ("remote", "run", "--hub", url, "--", *words), program, files, env, gpu)
     from rewardlab.cli.run import split
     from rewardlab.spec import load, to_yaml
 
@@ -101,6 +103,58 @@ def make_job(
     file = f"{spec.name}.yaml"
     command = ("run", file, spec.name, mode, "--push", "--hub", url)
     return Job(name, command, program, {file: to_yaml(spec)}, env, gpu)
+
+
+def shipped(what: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """A command line whose files travel with it: each small text of this machine that it names, by its last name."""
+    from rewardlab.remote.job import RemoteError
+
+    words, files = list(what), dict[str, str]()
+    for i, word in enumerate(words):
+        path = Path(word)
+        if path.is_file() and path.stat().st_size <= LARGEST:
+            if files.setdefault(path.name, path.read_text(encoding="utf-8")) != path.read_text(encoding="utf-8"):
+                raise RemoteError(f"two files are named {path.name}: they travel into one folder, so rename one")
+            words[i] = path.name
+    return words, files
+
+
+@remote_app.command("run")
+def remote_run(
+    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="A command of ours, such as llm train …")],
+    hub: Hub = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from what the hub holds of it.")] = False,
+    data: Annotated[Path, typer.Option("--data", help="Where the command makes its run folders.")] = Path("data"),
+) -> None:
+    """What a job does on its machine: run a command here, and send the run folders that it makes to the hub."""
+    from rewardlab.cli.app import app
+    from rewardlab.cli.follow import all_pushed
+
+    url = hub_url(hub)
+    line = resumed(words, url, data) if resume else list(words)
+    with all_pushed(data, url):
+        code = app(line, standalone_mode=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def resumed(words: Sequence[str], url: str, data: Path) -> list[str]:
+    """`llm train --config FILE …` as `llm train --resume DIR …`, once the hub has a run of it; others start anew."""
+    from rewardlab.cli.run import fetch_unfinished
+
+    line = list(words)
+    if line[:2] != ["llm", "train"] or "--config" not in line:
+        return line
+    at = line.index("--config")
+    folder = fetch_unfinished(f"llm_{Path(line[at + 1]).stem}", url, data)
+    if folder is None:
+        return line
+    line[at : at + 2] = ["--resume", str(folder)]
+    for option in ("-s", "--set", "--compat"):  # the run keeps its config
+        while option in line:
+            at = line.index(option)
+            del line[at : at + 2]
+    return line
 
 
 def check_reach(url: str, runner: str) -> None:
@@ -118,9 +172,13 @@ def again(row: Mapping[str, Any]) -> Job:
     """A job that was cut off, from its row in a ledger: it goes on from what the hub holds of it."""
     from rewardlab.remote.job import Job
 
-    words = tuple("train@hub" if word == "train" else word for word in row["words"])
+    words = list(row["words"])
+    if words[:2] == ["remote", "run"]:
+        words[2:2] = [] if "--resume" in words else ["--resume"]
+    else:
+        words = ["train@hub" if word == "train" else word for word in words]
     env = {key: os.environ[key] for key in PASSED if key in os.environ}
-    return Job(row["name"], words, row["program"], row["files"], env, row["gpu"])
+    return Job(row["name"], tuple(words), row["program"], row["files"], env, row["gpu"])
 
 
 def secrets() -> dict[str, Any]:

@@ -75,9 +75,10 @@ class ShellRunner:
             if line.startswith("cpu "):
                 found["cpu_percent"] = float(line.split()[1])
             elif "," in line:
-                used, memory = (float(x) for x in line.split(",")[:2])
-                found["gpu_percent"] = max(used, found.get("gpu_percent", 0.0))
-                found["gpu_memory_mib"] = memory + found.get("gpu_memory_mib", 0.0)
+                used, memory = (_number(x) for x in line.split(",")[:2])
+                if used is not None:
+                    found["gpu_percent"] = max(used, found.get("gpu_percent", 0.0))
+                found["gpu_memory_mib"] = (memory or 0.0) + found.get("gpu_memory_mib", 0.0)
         return found
 
     def _run(self, script: str, given: str = "", patience: float = PATIENCE) -> str:
@@ -100,3 +101,11 @@ class ShellRunner:
             said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise RemoteError(f"{where} refused: {said}")
         return done.stdout
+
+
+def _number(text: str) -> float | None:
+    """A cell of nvidia-smi: what a GPU cannot tell is `[N/A]` or `[Not Supported]`."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
