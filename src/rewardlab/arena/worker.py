@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from rewardlab.arena.place import Place
 from rewardlab.arena.sandbox import Limits
 from rewardlab.arena.store.jobs import Lease
 
-LEASE, IDLE = 30.0, 1.0  # seconds: a lease without a sign of life, a look at an empty queue
+LEASE, IDLE, LOOK = 30.0, 1.0, 10.0  # seconds: a lease without a sign of life, between looks at the queue, at seasons
 
 
 def worker_name() -> str:
@@ -45,6 +46,7 @@ class Worker:
     def __post_init__(self) -> None:
         self._stop = threading.Event()
         self._idle: dict[str, Facts] = {}
+        self._look = 0.0
         self._scratch = Path(tempfile.mkdtemp(prefix="rewardlab-worker-"))
         self._scratch.chmod(0o711)  # a sandboxed uid passes through to its own bundle, and can list nothing
         self._table = Table(
@@ -81,6 +83,9 @@ class Worker:
     def step(self) -> bool:
         """Do one job, or write down what seasons owe; False if there was nothing to do."""
         try:
+            if time.monotonic() > self._look:  # also where trials wait in great number: matches have their turn
+                self._look = time.monotonic() + LOOK
+                advance_all(self.place.database, self._idle)
             lease = self.place.jobs.lease(self.name, self.lease_seconds)
             if lease is None:
                 return bool(advance_all(self.place.database, self._idle))

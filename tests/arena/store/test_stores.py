@@ -319,6 +319,26 @@ def test_many_workers_never_hold_the_same_job(place: Place) -> None:
     place.database.close()
 
 
+def test_who_uploads_much_does_not_keep_others_waiting(place: Place) -> None:
+    place = Place(place.root, place.database_url, quotas=Quotas())
+    mallory, alice = person(place, "mallory"), person(place, "alice")
+    names = {upload(place, mallory, ROLE, f"m{i}").id: f"m{i}" for i in range(6)}
+    names[upload(place, alice, ROLE, "a", "quick").id] = "a"
+    order = []
+    for wanted in ("m0", "a"):
+        lease = place.jobs.lease("w", 60)
+        assert lease is not None
+        order.append(names[lease.subject])
+        assert place.seasons.record_validation(lease, "weights", "")
+        assert order[-1] == wanted
+    assert advance(place.database, place.seasons.get("quick")) == 1
+    while (lease := place.jobs.lease("w", 60)) is not None:
+        order.append(names.get(lease.subject, "match"))
+        place.seasons.record_validation(lease, "weights", "") if lease.kind == "validation" else None
+    assert order == ["m0", "a", "m1", "m2", "match", "m3", "m4", "m5"]
+    place.database.close()
+
+
 def test_two_commissioners_plan_each_match_once(place: Place) -> None:
     accepted(place, "a", "b", "c")
     held = place.seasons.get("quick")

@@ -97,7 +97,7 @@ class Policies:
             session.add(version)
             session.flush()
             upload.version_id = version.id
-            session.add(Job(kind="validation", subject=version.id, priority=-1.0))  # before matches: somebody waits
+            session.add(Job(kind="validation", subject=version.id, priority=_rank(session, caller.user_id)))
             note(session, caller.name, "policy.upload", f"{name}:v{number}", upload.sha256)
             return version
 
@@ -168,6 +168,13 @@ def check_name(name: str) -> None:
     """A policy's name is plain: it stands in pages, commands and files."""
     if not NAME.fullmatch(name):
         raise ArenaError(f"The policy name {name[:80]!r} must be letters, digits, '.', '_' or '-', 64 at most.")
+
+
+def _rank(session: Session, user_id: str) -> float:
+    """A person's first trial comes before all matches, for somebody waits; the next ones fall behind, for others do."""
+    waiting = select(func.count()).select_from(Job).join(Version, Version.id == Job.subject)
+    waiting = waiting.where(Version.user_id == user_id, Job.status.in_(("pending", "leased")))
+    return (session.scalar(waiting) or 0) / 2 - 1
 
 
 def _take_turns(session: Session, user_id: str) -> None:
