@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.server
 import json
+import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.boards.runs import CLEAN, finished_run
 from typer.testing import CliRunner
@@ -16,7 +18,9 @@ from typer.testing import CliRunner
 from rewardlab.boards import audit as rules
 from rewardlab.boards.audit import RULES, audit, audit_plot
 from rewardlab.cli.app import app
-from rewardlab.experiment.record import RunFolder
+from rewardlab.experiment import metrics
+from rewardlab.experiment.record import RunFolder, SessionTable, read_columns, write_json
+from rewardlab.experiment.table import Columns
 
 REPOSITORY = Path(__file__).parents[2]
 SCORES = [400.0, 410.0, 420.0, 430.0]
@@ -75,7 +79,7 @@ def test_the_settings_line_is_kept(tmp_path: Path, setting: str, value: int, tol
 
 def test_the_number_of_sessions_is_kept(tmp_path: Path) -> None:
     run = finished_run(tmp_path, 0, SCORES[:2], settings={"meta.max_session": 2})
-    assert broken(run.path) == {"settings": "max_session is 2, the Settings line says 4"}
+    assert broken(run.path)["settings"] == "max_session is 2, the Settings line says 4"
 
 
 def test_a_run_without_a_row_is_refused(run: RunFolder) -> None:
@@ -84,7 +88,8 @@ def test_a_run_without_a_row_is_refused(run: RunFolder) -> None:
 
 
 def test_what_ran_is_what_the_spec_file_says(run: RunFolder) -> None:
-    edit(run.trial_spec_path, "gamma: 0.98", "gamma: 0.5")
+    for path in (run.trial_spec_path, run.spec_path):
+        edit(path, "gamma: 0.98", "gamma: 0.5")
     assert broken(run.path) == {
         "spec": "agent.algorithm.gamma was 0.5, ppo_classic.yaml says 0.98: commit the spec that ran"
     }
@@ -146,7 +151,7 @@ def test_a_run_that_is_not_finished_is_refused(run: RunFolder) -> None:
 
 
 def test_six_hours_are_the_limit(run: RunFolder) -> None:
-    run.append_timing({"frame": 300, "frames": 800, "seconds": 6.5 * 3600, "compiled": False})
+    run.append_timing({"frame": 300, "frames": 800, "seconds": 6.4 * 3600, "compiled": False})
     assert broken(run.path) == {"time": "it took 6.5 hours, 6 are allowed"}
 
 
@@ -170,12 +175,139 @@ def test_doctored_metrics_are_found(run: RunFolder) -> None:
 
 
 @pytest.fixture
+def real(tmp_path: Path) -> RunFolder:
+    """A run that was really trained."""
+    (path,) = (REPOSITORY / "benchmarks/runs").glob("ppo_cartpole_20*")
+    return RunFolder.open(shutil.copytree(path, tmp_path / path.name))
+
+
+def doctored(run: RunFolder, change: Callable[[int, Columns], None]) -> dict[str, str]:
+    """What the audit says of tables that were changed with everything that is computed from them."""
+    sessions = []
+    for s in run.sessions():
+        columns = read_columns(run.session_df_path(s, "train"))
+        change(s, columns)
+        average = metrics.moving_average(columns["total_reward"])
+        columns["total_reward_ma"] = average.astype(np.float32)
+        table = SessionTable()
+        table.extend(columns)
+        table.write(run.session_df_path(s, "train"))
+        sessions.append(metrics.session_metrics(table.columns, metrics.random_baseline("CartPole-v1")))
+    write_json(run.trial_metrics_path, {"scalar": metrics.trial_metrics(sessions)["scalar"]})
+    return broken(run.path)
+
+
+def test_what_was_not_doctored_passes(real: RunFolder) -> None:
+    assert doctored(real, lambda *_: None) == {}
+
+
+def scaled(factor: float, most: float) -> Callable[[int, Columns], None]:
+    def change(_: int, table: Columns) -> None:
+        table["total_reward"] = np.minimum(table["total_reward"] * np.float32(factor), np.float32(most))
+
+    return change
+
+
+def slowed(_: int, table: Columns) -> None:
+    table["frame"] = table["frame"] + 4
+    table["t"] = table["t"] + 1
+
+
+def blanked(_: int, table: Columns) -> None:
+    low = np.flatnonzero(table["total_reward"] < 200)
+    table["total_reward"][low[low > 50]] = np.nan
+
+
+def rewound(session: int, table: Columns) -> None:
+    table["opt_step"][100] = table["opt_step"][98]
+
+
+def uncounted(_: int, table: Columns) -> None:
+    table["t"] = table["t"] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (scaled(1.03, 500), "which is no mean of 4 whole returns, and CartPole-v1 gives whole ones"),
+        (scaled(2.0, 1e9), "a return is 1000, and CartPole-v1 gives 1 to 500"),
+        (slowed, "row 1 is at frame 504, a run with 4 environments logs at 500"),
+        (uncounted, "t times 4 environments is not frame"),
+        (blanked, "has no total_reward, and the rows before it have one"),
+        (rewound, "session 0: opt_step goes back in row 101"),
+    ],
+    ids=["rescaled", "beyond the range", "frames moved", "steps doubled", "bad rows blanked", "rows rewound"],
+)
+def test_tables_changed_with_all_their_averages_are_impossible(
+    real: RunFolder, change: Callable[[int, Columns], None], told: str
+) -> None:
+    found = doctored(real, change)
+    assert set(found) <= {"possible", "sessions"}
+    assert told in found["possible"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+def test_a_session_that_is_a_copy_of_another_is_found(real: RunFolder, noise: float) -> None:
+    """Also where returns were changed here and there."""
+    best: dict[str, Any] = {}
+
+    def copied(session: int, table: Columns) -> None:
+        if session == 0:
+            best.update({name: column.copy() for name, column in table.items()})
+        elif session == 2:
+            table.update({name: column.copy() for name, column in best.items()})
+            table["total_reward"][::3] -= np.float32(noise)
+
+    assert doctored(real, copied) == {"possible": "sessions 0 and 2 have the same loss: one is a copy of the other"}
+
+
+def test_sessions_that_were_swapped_contradict_their_own_metrics(run: RunFolder) -> None:
+    baseline = metrics.random_baseline("CartPole-v1")
+    for s in run.sessions():
+        own = metrics.session_metrics(read_columns(run.session_df_path(s, "train")), baseline)
+        write_json(run.session_metrics_path(s, "train"), own)
+    assert broken(run.path) == {}
+    first, second = (run.session_df_path(s, "train") for s in (0, 1))
+    text = first.read_text()
+    first.write_text(second.read_text())
+    second.write_text(text)
+    # 410 was session 1's
+    assert broken(run.path) == {"possible": "session 0: total_reward_ma is 400 in its metrics, its table gives 410"}
+
+
+def test_a_lucky_seed_is_no_run_of_the_spec(tmp_path: Path) -> None:
+    chosen = finished_run(tmp_path, 0, SCORES, run={**CLEAN, "seed": 7}, settings={"meta.seed": 7})
+    assert broken(chosen.path) == {"spec": "meta.seed was 7, ppo_classic.yaml says 0: commit the spec that ran"}
+    hidden = finished_run(tmp_path, 1, SCORES, run={**CLEAN, "seed": 7})
+    assert broken(hidden.path) == {"seed": "it ran with the seed 7, its spec says 0"}
+
+
+def test_a_spec_that_was_edited_after_the_run_differs_from_its_copy(run: RunFolder) -> None:
+    edit(run.trial_spec_path, "eval_frequency: 10000", "eval_frequency: 20000")
+    told = "ppo_cartpole_spec.yaml and ppo_cartpole_t0_spec.yaml differ: one was changed after the run"
+    assert broken(run.path) == {"seed": told}
+
+
+def test_timings_account_for_every_frame(run: RunFolder) -> None:
+    lines = run.timing_path.read_text().splitlines(keepends=True)
+    run.timing_path.write_text("".join(lines[:-1]))  # the hours that it took are gone
+    assert broken(run.path) == {"time": "its timings account for 1600 of 800000 frames"}
+
+
+def test_a_search_under_another_name_is_still_one(tmp_path: Path) -> None:
+    run = finished_run(tmp_path, 0, SCORES, run={**CLEAN, "mode": "search"})
+    renamed = run.path.with_name("ppo_cartpole_2026_06_06_060606")
+    run.path.rename(renamed)
+    assert list(broken(renamed)) == ["train"]
+
+
+@pytest.fixture
 def web() -> Iterator[str]:
     """A server on which /there exists."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
-            self.send_response(200 if self.path == "/there" else 404)
+            self.send_response(200 if self.path.startswith("/there") else 404)
             self.end_headers()
 
         def log_message(self, *arguments: Any) -> None:
@@ -188,13 +320,18 @@ def web() -> Iterator[str]:
 
 
 def test_a_link_leads_somewhere(run: RunFolder, web: str, tmp_path: Path) -> None:
-    assert broken(run.path, f"{web}/there") == {}
-    assert broken(run.path, f"{web}/gone") == {"link": f"{web}/gone answers 404: push the run first"}
-    assert "does not answer" in broken(run.path, "http://127.0.0.1:9/")["link"]
-    assert broken(run.path, str(tmp_path)) == {}
-    assert broken(run.path, "file:///nowhere/at/all") == {
-        "link": "file:///nowhere/at/all is not there: push the run first"
-    }
+    name = run.path.name
+    assert broken(run.path, f"{web}/there?{name}") == {}
+    assert broken(run.path, f"{web}/gone/{name}") == {"link": f"{web}/gone/{name} answers 404: push the run first"}
+    assert "does not answer" in broken(run.path, f"http://127.0.0.1:9/{name}")["link"]
+    assert broken(run.path, str(run.path)) == {}
+    gone = f"file:///nowhere/at/all/{name}"
+    assert broken(run.path, gone) == {"link": f"{gone} is not there: push the run first"}
+
+
+def test_a_link_to_something_else_is_no_link(run: RunFolder, web: str, tmp_path: Path) -> None:
+    for link in (f"{web}/there", str(tmp_path)):
+        assert "does not name ppo_cartpole_2026_01_01_000000" in broken(run.path, link)["link"]
 
 
 def test_a_plot_shows_exactly_the_runs_of_its_table(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rewardlab.boards import plausible
 from rewardlab.boards.benchmark import SETTINGS, Target, link_of, target_of
 from rewardlab.experiment import metrics
 from rewardlab.experiment.record import RunFolder, read_columns, read_json
@@ -23,6 +24,10 @@ from rewardlab.spec.text import parse
 HOURS = 6.0
 TOLERANCE = 1e-6  # of a scalar that is computed again from the same table
 ROUNDING = 1e-4  # of a moving average that a table holds in single precision
+# what a command line may set without making another run of it
+FREE = ("meta.checkpoint_seconds", "meta.loggers", "meta.save_replay", "meta.max_trial")
+FREE += ("meta.search_resources", "meta.search_scheduler", "meta.eval_frequency", "meta.rigorous_eval")
+SHARED = 0.999  # of the frames that the timings must account for
 PATIENCE = 10.0  # seconds for a link to answer
 
 
@@ -117,9 +122,23 @@ def committed_spec(seen: Evidence) -> Iterator[str]:
     except SpecError as error:
         yield f"the spec cannot be compared with {found.name}: {error}"
         return
-    for section in ("agent", "env"):
+    for section in ("agent", "env", "meta"):
         for place, was, written in _differences(then[section], now[section], section):
+            if place in FREE:
+                continue
             yield f"{place} was {was}, {found.name} says {written}: commit the spec that ran"
+
+
+def own_seed(seen: Evidence) -> Iterator[str]:
+    """The randomness is the spec's: nobody chose a lucky one."""
+    told, asked = seen.run.get("seed"), seen.given.get("seed", 0)
+    if told != asked:
+        yield f"it ran with the seed {told}, its spec says {asked}"
+    whole = seen.folder.spec_path
+    if whole.exists() and seen.folder.trial_spec_path != whole:
+        asked_for = parse(whole.read_text(encoding="utf-8"), whole)[0].get(seen.folder.spec_name)
+        if asked_for != seen.spec:
+            yield f"{whole.name} and {seen.folder.trial_spec_path.name} differ: one was changed after the run"
 
 
 def clean_tree(seen: Evidence) -> Iterator[str]:
@@ -148,9 +167,13 @@ def all_sessions(seen: Evidence) -> Iterator[str]:
 
 def in_time(seen: Evidence) -> Iterator[str]:
     """A run takes less than six hours."""
-    hours = sum(row["seconds"] for row in seen.folder.read_timings()) / 3600
+    timings = seen.folder.read_timings()
+    hours = sum(row["seconds"] for row in timings) / 3600
     if hours >= HOURS:
         yield f"it took {hours:.1f} hours, {HOURS:g} are allowed"
+    frames, asked = sum(row["frames"] for row in timings), seen.given["max_frame"] * seen.given["max_session"]
+    if frames < SHARED * asked:
+        yield f"its timings account for {frames} of {asked} frames"
 
 
 def own_numbers(seen: Evidence) -> Iterator[str]:
@@ -177,10 +200,34 @@ def own_numbers(seen: Evidence) -> Iterator[str]:
             yield f"{name} is {kept:g} in the trial's metrics, the tables give {value:g}"
 
 
+def possible_numbers(seen: Evidence) -> Iterator[str]:
+    """The tables are such as a run in this environment can leave."""
+    env, envs = seen.spec["env"]["name"], int(seen.given["num_envs"])
+    for session, table in enumerate(seen.tables):
+        clock = plausible.of_clock(table, envs, int(seen.given["log_frequency"]), int(seen.given["max_frame"]))
+        for text in (*clock, *plausible.of_returns(table, env, envs)):
+            yield f"session {session}: {text}"
+    yield from plausible.of_copies(seen.tables)
+    for session, table in enumerate(seen.tables):
+        path = seen.folder.session_metrics_path(session, "train")
+        if not path.exists():  # the board keeps none
+            continue
+        told = read_json(path)["scalar"]
+        again = metrics.session_metrics(table, metrics.random_baseline(env))["scalar"]
+        for name, value in again.items():
+            kept = float("nan") if told.get(name) is None else float(told[name])
+            if not np.isclose(kept, value, rtol=TOLERANCE, atol=1e-12, equal_nan=True):
+                yield f"session {session}: {name} is {kept:g} in its metrics, its table gives {value:g}"
+                break
+
+
 def live_link(seen: Evidence) -> Iterator[str]:
     """The link to its data leads to it."""
     link = seen.link or link_of(seen.folder)
     if link is None:
+        return
+    if seen.folder.path.name not in link:
+        yield f"{link} does not name {seen.folder.path.name}: {{folder}} in --link stands for it"
         return
     if not link.startswith(("http://", "https://")):
         if not Path(link.removeprefix("file://")).exists():
@@ -203,10 +250,12 @@ RULES: Mapping[str, Rule] = {
     "settings": settings_line,
     "max_frame": max_frame_variable,
     "spec": committed_spec,
+    "seed": own_seed,
     "git": clean_tree,
     "sessions": all_sessions,
     "time": in_time,
     "numbers": own_numbers,
+    "possible": possible_numbers,
     "link": live_link,
 }
 
