@@ -9,7 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.arena.conftest import QUICK, bundle, upload
+from fastapi.testclient import TestClient
+from tests.arena.conftest import FREE, QUICK, bundle, person, upload
+from tests.hub.conftest import KEY, SECRET, s3_server  # noqa: F401 (a fixture)
 
 from rewardlab.arena.commissioner import advance
 from rewardlab.arena.errors import ArenaError
@@ -19,7 +21,10 @@ from rewardlab.arena.season import read_season
 from rewardlab.arena.shelf import FolderShelf, HubShelf, hash_file, shelf_at
 from rewardlab.arena.store.accounts import Caller
 from rewardlab.arena.store.seasons import Outcome
+from rewardlab.arena.worker import Worker
 from rewardlab.hub.local import LocalStore
+from rewardlab.hub.store import Access
+from rewardlab.web.app import whole_app
 
 TEAMS = """
 name: teams
@@ -129,6 +134,31 @@ def test_a_shelf_elsewhere_brings_what_was_put_there(tmp_path: Path) -> None:
     with pytest.raises(ArenaError) as error:
         second.get("bundles/none.zip")
     assert error.value.status == 404
+
+
+def test_bundles_and_replays_in_a_bucket_are_in_reach_of_every_worker(
+    s3_server: tuple[str, Path],  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server and a worker that share a database and a bucket, and no folder."""
+    for name, value in (("ACCESS_KEY_ID", KEY), ("SECRET_ACCESS_KEY", SECRET)):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    database, access = f"sqlite:///{tmp_path}/shared.db", Access(endpoint=s3_server[0])
+    server, worker = (Place(tmp_path / name, database, "s3://bucket/arena", access) for name in ("server", "worker"))
+    server.set_up()
+    server.seasons.add(read_season(QUICK))
+    version = upload(server, person(server, "alice"), bundle({"class_path": "noop"}), "a", "quick")
+    Worker(worker, idle_seconds=0.01).run(until_idle=True)
+    (match,) = server.seasons.matches()
+    assert (match["status"], match["has_replay"]) == ("completed", True)
+    kept = sorted(path.name for path in (s3_server[1] / "arena").rglob("*") if path.is_file())
+    assert kept == sorted([f"{version.sha256}.zip", f"{match['id']}.json.z"])
+    http = TestClient(whole_app(server, tmp_path, FREE))
+    assert len(http.get(f"/matches/{match['id']}/replay/frames").json()["frames"]) == 11  # the first, and ten steps
+    for place in (server, worker):
+        place.database.close()
 
 
 def test_shelves_by_their_address(tmp_path: Path) -> None:

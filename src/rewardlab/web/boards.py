@@ -18,10 +18,12 @@ from rewardlab.boards import speedrun
 from rewardlab.experiment.record import RecordError, RunFolder
 from rewardlab.experiment.table import read_columns
 from rewardlab.files import read_json
+from rewardlab.web import language
 from rewardlab.web.site import Site, chart
 
 PUBLISHED, RECORDS, KEPT = Path("docs/benchmarks.json"), Path("docs/SPEEDRUN.md"), Path("benchmarks/runs")
 LINKED = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+FRAMES, STEPS = ("frames", "mean reward of the last 100 checkpoints"), ("steps", "reward")
 POINTS = 400  # of a curve on a page
 WORDS = {"solved": "reached", "close": "close", "failed": "below"}
 
@@ -79,11 +81,7 @@ def router(data: Path, site: Site) -> APIRouter:
             raise missing("speedrun", name, [p.stem for p in RECORDS.parent.glob("speedrun/*.json")])
         run = read_json(path)
         history = [float(value) for value in run.get("reward_history", [])]
-        means = [
-            (float(i), sum(history[max(0, i - speedrun.WINDOW) : i]) / min(i, speedrun.WINDOW))
-            for i in range(1, len(history) + 1)
-        ]
-        drawn = chart([("mean of the last 100 steps", _thin(means))], "steps", "reward")
+        drawn = chart([("mean of the last 100 steps", _thin(language.curve(history)))], "steps", "reward")
         facts = {key: value for key, value in run.items() if isinstance(value, str | int | float) and value != ""}
         return site.page(request, "record.html", name=name, facts=facts, curve=drawn)
 
@@ -95,7 +93,8 @@ def router(data: Path, site: Site) -> APIRouter:
     def run(request: Request, name: str) -> Response:
         folder = runs.get(name)
         try:
-            lines = list(_curves(folder))
+            steps = language.steps_of(folder)
+            lines = list(_curves(folder, steps))
             metrics = _metrics(folder)
             spec = folder.trial_spec_path.read_text(encoding="utf-8")
         except (RecordError, OSError, ValueError) as error:
@@ -107,7 +106,9 @@ def router(data: Path, site: Site) -> APIRouter:
             name=name,
             place=folder.path.as_posix(),
             metrics=metrics,
-            curve=chart(lines, "frames", "mean reward of the last 100 checkpoints"),
+            curve=chart(lines, *(FRAMES if steps is None else STEPS)),
+            sample=steps[-1].get("sample") if steps else None,
+            language=steps is not None,
             pictures=pictures,
             spec=spec,
         )
@@ -134,7 +135,9 @@ def _published() -> list[dict[str, Any]]:
 
 
 def _metrics(folder: RunFolder) -> dict[str, float]:
-    """A run's figures; a run that is not finished has none yet."""
+    """A run's figures; a run that is not finished has none yet, but for a language model's."""
+    if (steps := language.steps_of(folder)) is not None:
+        return language.figures(steps)
     if not folder.trial_metrics_path.is_file():
         return {}
     scalars: dict[str, float] = read_json(folder.trial_metrics_path)["scalar"]
@@ -150,7 +153,10 @@ def _summary(path: Path) -> dict[str, Any]:
         return {"name": path.name, "spec": "", "metrics": {}, "problem": str(error)}
 
 
-def _curves(folder: RunFolder) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+def _curves(folder: RunFolder, steps: language.Steps | None) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    if steps is not None:
+        yield "mean of the last 100 steps", _thin(language.curve([step["reward"] for step in steps]))
+        return
     for session in folder.sessions():
         columns = read_columns(folder.session_df_path(session, "train"))
         points = zip(columns["frame"], columns["total_reward_ma"], strict=True)
