@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from rewardlab.boards import audit as rules
 from rewardlab.boards.audit import RULES, audit, audit_plot
+from rewardlab.boards.plausible import of_returns
 from rewardlab.cli.app import app
 from rewardlab.experiment import metrics
 from rewardlab.experiment.record import RunFolder, SessionTable, read_columns, write_json
@@ -229,7 +230,7 @@ def uncounted(_: int, table: Columns) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (scaled(1.03, 500), "which is no mean of 4 whole returns, and CartPole-v1 gives whole ones"),
+        (scaled(1.03, 500), "which is no mean of up to 4 whole returns, and CartPole-v1 gives whole ones"),
         (scaled(2.0, 1e9), "a return is 1000, and CartPole-v1 gives 1 to 500"),
         (slowed, "row 1 is at frame 504, a run with 4 environments logs at 500"),
         (uncounted, "t times 4 environments is not frame"),
@@ -273,6 +274,14 @@ def test_sessions_that_were_swapped_contradict_their_own_metrics(run: RunFolder)
     second.write_text(text)
     # 410 was session 1's
     assert broken(run.path) == {"possible": "session 0: total_reward_ma is 400 in its metrics, its table gives 410"}
+
+
+def test_means_over_the_environments_that_have_ended_an_episode_are_possible() -> None:
+    """Two of three have: (−300 − 305) / 2; then all: (−300 − 305 − 309) / 3. Single precision keeps seven digits."""
+    table: Columns = {"total_reward": np.array([np.nan, -302.5, -914 / 3], np.float32)}
+    assert list(of_returns(table, "Acrobot-v1", 3)) == []
+    table["total_reward"][1] = -302.45
+    assert len(list(of_returns(table, "Acrobot-v1", 3))) == 1
 
 
 def test_a_lucky_seed_is_no_run_of_the_spec(tmp_path: Path) -> None:

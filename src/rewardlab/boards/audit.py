@@ -25,8 +25,10 @@ HOURS = 6.0
 TOLERANCE = 1e-6  # of a scalar that is computed again from the same table
 ROUNDING = 1e-4  # of a moving average that a table holds in single precision
 # what a command line may set without making another run of it
-FREE = ("meta.checkpoint_seconds", "meta.loggers", "meta.save_replay", "meta.max_trial")
-FREE += ("meta.search_resources", "meta.search_scheduler", "meta.eval_frequency", "meta.rigorous_eval")
+FREE = (
+    *("meta.checkpoint_seconds", "meta.loggers", "meta.save_replay", "meta.max_trial", "meta.search_resources"),
+    *("meta.search_scheduler", "meta.eval_frequency", "meta.rigorous_eval"),
+)
 SHARED = 0.999  # of the frames that the timings must account for
 PATIENCE = 10.0  # seconds for a link to answer
 

@@ -48,8 +48,9 @@ def of_clock(table: Columns, num_envs: int, log_frequency: int, max_frame: int) 
     if "t" in table and (np.asarray(table["t"]) * num_envs != frames).any():
         yield f"t times {num_envs} environments is not frame"
     for name in ("epi", "opt_step"):
-        back = np.flatnonzero(np.diff(np.asarray(table[name], np.float64)) < 0) if name in table else []
-        if len(back):
+        steps = np.diff(np.asarray(table[name], np.float64)) if name in table else np.zeros(0)
+        back = np.flatnonzero(steps < 0)
+        if back.size:
             yield f"{name} goes back in row {int(back[0]) + 2}"
 
 
@@ -70,13 +71,14 @@ def of_returns(table: Columns, env: str, num_envs: int) -> Iterator[str]:
     if least < possible.low - 1e-3 or most > possible.high + 1e-3:
         outside = least if least < possible.low else most
         yield f"a return is {outside:g}, and {env} gives {possible.low:g} to {possible.high:g}"
-    whole = seen * num_envs
-    if possible.whole and (np.abs(whole - np.round(whole)) > 1e-2).any():
-        row = int(known[np.argmax(np.abs(whole - np.round(whole)) > 1e-2)])
-        yield (
-            f"row {row + 1}: total_reward is {returns[row]:g}, "
-            f"which is no mean of {num_envs} whole returns, and {env} gives whole ones"
-        )
+    if possible.whole:
+        counts = np.arange(1, num_envs + 1)[:, None]  # environments that have ended an episode so far
+        sums = seen * counts
+        odd = (np.abs(sums - np.round(sums)) > 2e-3 * counts).all(axis=0)
+        if odd.any():
+            row = int(known[np.argmax(odd)])
+            told = f"{returns[row]:g}, which is no mean of up to {num_envs} whole returns"
+            yield f"row {row + 1}: total_reward is {told}, and {env} gives whole ones"
 
 
 def of_copies(tables: Sequence[Columns]) -> Iterator[str]:
