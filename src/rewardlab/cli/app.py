@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from rewardlab.cli import arena, bench, cogs, export, hub, lab, llm, plot, remote, speedrun
+from rewardlab.cli import arena, bench, cogs, env, export, hub, lab, llm, plot, remote, speedrun
 
 app = typer.Typer(
     name="rewardlab",
@@ -18,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 lab.mount(app)
+env.mount(app)
 bench.mount(app)
 plot.mount(app)
 hub.mount(app)

@@ -17,6 +17,7 @@ from rewardlab.cli.follow import pushed
 from rewardlab.cli.hosts import announce
 from rewardlab.cli.hub import hub_url, open_hub
 from rewardlab.cli.progress import Progress
+from rewardlab.envs import playground
 from rewardlab.envs.make import settled
 from rewardlab.experiment import dev, device
 from rewardlab.experiment.loggers import Loggers, check_loggers
@@ -41,6 +42,13 @@ def cache_folder() -> Path | None:
         return Path(named)
     home = os.environ.get("XDG_CACHE_HOME")
     return Path(home) / "rewardlab" / "xla" if home else None
+
+
+def prepare() -> None:
+    """Tell the rest what the environment's variables say: they are read here and nowhere else."""
+    device.prepare(cache_folder())
+    if named := os.environ.get("REWARDLAB_MENAGERIE"):
+        playground.menagerie = Path(named)
 
 
 def split(what: Sequence[str]) -> tuple[list[str], str]:
@@ -79,7 +87,7 @@ def run(
     kind, _, where = mode.partition("@")
     if kind != "search" and (engine or address):
         raise SpecError("--engine and --address belong to the mode search")
-    device.prepare(cache_folder())
+    prepare()
     if kind == "enjoy":
         logger.remove()
         for line in enjoy(where or data, words[-1], render, episodes):

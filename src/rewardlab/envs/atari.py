@@ -30,6 +30,8 @@ def make_vector(name: str, num_envs: int, max_t: int | None, **kwargs: Any) -> t
     that is lost terminates for the learner, and the game goes on."""
     if importlib.util.find_spec("ale_py") is None:
         raise SpecError(missing(name, "ale_py", ImportError("ale_py")))
+    if not name.startswith(ATARI):
+        raise SpecError(f"env.backend ale steps Atari games, {ATARI}Pong-v5 and others, not {name}")
     game = find_gym_spec(name).kwargs["game"]  # says which games there are
     options = {**DEFAULTS, **kwargs}
     for key in options:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import jax
@@ -47,7 +47,7 @@ def backend_of(env: EnvSpec) -> str:
             hint = f"did you mean {nearest}?" if nearest else f"there are {', '.join(BACKENDS)}"
             raise SpecError(f"env.backend {env.backend!r} is unknown; {hint}")
         return env.backend
-    if env.name.startswith(playground.PREFIX) and not playground.installed() and pool.has(env.name, env.kwargs):
+    if env.name.startswith(playground.PREFIX) and not playground.at_hand(env.name) and pool.has(env.name, env.kwargs):
         return "envpool"
     if find_jax(env.name) is not None:
         return "jax"
@@ -72,15 +72,19 @@ def spaces(env: VectorEnv | HostEnv) -> tuple[Box, Space]:
     return seen if len(seen.shape) == 3 else Box((seen.size,), seen.low, seen.high, hidden=seen.hidden), env.action
 
 
+def offered() -> dict[str, EntryPoint]:
+    """What installed packages offer by name."""
+    return {point.name: point for point in entry_points(group=OFFERS)}
+
+
 def find_jax(name: str) -> Callable[..., JaxEnv] | None:
     """The class of an environment that lives in JAX: ours, an installed package's, or `module:ClassName`."""
     if name in CLASSIC:
         return CLASSIC[name]
     if name.startswith(playground.PREFIX):
         return playground.find(name)
-    offered = [point for point in entry_points(group=OFFERS) if point.name == name]
-    if offered:
-        found: Callable[..., JaxEnv] = offered[0].load()
+    if name in offered():
+        found: Callable[..., JaxEnv] = offered()[name].load()
         return found
     module, _, attribute = name.rpartition(":")
     if not module or not attribute.isidentifier():

@@ -86,6 +86,23 @@ def installed() -> bool:
     return importlib.util.find_spec("mujoco_playground") is not None
 
 
+def at_hand(name: str) -> bool:
+    """Whether this task can: some need robots that are not in the package."""
+    return installed() and (name.removeprefix(PREFIX) not in _with_robots() or _robots_folder().is_dir())
+
+
+def _with_robots() -> tuple[str, ...]:
+    from mujoco_playground import dm_control_suite
+
+    return tuple(task for task in known() if task not in dm_control_suite.ALL_ENVS)
+
+
+def _robots_folder() -> Path:
+    from mujoco_playground._src import mjx_env
+
+    return menagerie or Path(mjx_env.MENAGERIE_PATH)
+
+
 def find(name: str) -> Callable[..., Playground]:
     """What makes a task from the keys of a spec: `impl` (jax, or warp on a GPU), and those of its configuration."""
     task = name.removeprefix(PREFIX)
@@ -118,16 +135,13 @@ def _load(task: str, keys: Mapping[str, Any]) -> Playground:
 
 def _robots(task: str) -> None:
     """Point Playground to the robots' models, or say in a sentence what is missing: it would clone them from GitHub."""
-    from mujoco_playground import dm_control_suite
+    from etils import epath
     from mujoco_playground._src import mjx_env
 
-    if task in dm_control_suite.ALL_ENVS:
+    if task not in _with_robots():
         return
-    if menagerie is not None:
-        from etils import epath
-
-        mjx_env.MENAGERIE_PATH = epath.Path(menagerie)
-    if not Path(mjx_env.MENAGERIE_PATH).is_dir():
+    mjx_env.MENAGERIE_PATH = epath.Path(_robots_folder())
+    if not _robots_folder().is_dir():
         raise SpecError(
             f"{PREFIX}{task} needs the robots of mujoco_menagerie (github.com/google-deepmind/mujoco_menagerie, commit "
             f"{mjx_env.MENAGERIE_COMMIT_SHA[:8]}): put a copy into a folder and name it in REWARDLAB_MENAGERIE"

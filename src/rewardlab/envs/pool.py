@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from rewardlab.envs.playground import PREFIX
@@ -75,17 +77,16 @@ class Pool:
         self.name, self.num_envs, self._options = name, num_envs, dict(options)
         self._threads = min(num_envs, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
         self._pool = self._make(range(num_envs))
-        self.single_observation_space = self._pool.observation_space
+        self.single_observation_space = _unbounded(self._pool.observation_space)
         self.single_action_space = self._pool.action_space
-        self._obs: Array = np.zeros(0)
+        self._obs: Any = None  # an array, or several by name
 
-    def reset(self, seed: list[int] | None = None, options: Mapping[str, Any] | None = None) -> tuple[Array, Any]:
+    def reset(self, seed: list[int] | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, Any]:
         """Begin an episode in every copy, or in those of a mask."""
         if options is not None:
             which = np.flatnonzero(options["reset_mask"]).astype(np.int32)
             fresh, info = self._pool.reset(which)
-            self._obs = self._obs.copy()
-            self._obs[info["env_id"]] = fresh
+            self._obs = _filled(self._obs, info["env_id"], fresh)
             return self._obs, info
         if seed is not None:
             self._pool.close()
@@ -93,7 +94,7 @@ class Pool:
         self._obs, info = self._pool.reset()
         return self._obs, info
 
-    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+    def step(self, actions: Array) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """One step of every copy; those that end wait for `reset`."""
         self._obs, reward, terminated, truncated, _ = self._pool.step(actions)
         return self._obs, reward, terminated, truncated, {}
@@ -106,6 +107,31 @@ class Pool:
         import envpool
 
         words = [int(seed) % 2**31 for seed in seeds]
-        return envpool.make_gymnasium(
-            self.name, num_envs=self.num_envs, num_threads=self._threads, seed=words, **self._options
-        )
+        with (
+            warnings.catch_warnings()
+        ):  # bounds have more digits than the spaces, which are made when they are asked for
+            warnings.filterwarnings("ignore", ".*precision lowered", UserWarning)
+            made = envpool.make_gymnasium(
+                self.name, num_envs=self.num_envs, num_threads=self._threads, seed=words, **self._options
+            )
+            assert made.observation_space is not None
+            assert made.action_space is not None
+        return made
+
+
+def _filled(obs: Any, which: Array, fresh: Any) -> Any:
+    """Observations with those of some copies replaced."""
+    if isinstance(obs, Mapping):
+        return {key: _filled(part, which, fresh[key]) for key, part in obs.items()}
+    filled = obs.copy()
+    filled[which] = fresh
+    return filled
+
+
+def _unbounded(space: Any) -> Any:
+    """Floats without bounds: some of EnvPool's own are wrong (the lander's lie above zero)."""
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Dict({key: _unbounded(part) for key, part in space.items()})
+    if not isinstance(space, gym.spaces.Box) or space.dtype.kind != "f":
+        return space
+    return gym.spaces.Box(-np.inf, np.inf, space.shape, np.float32)
