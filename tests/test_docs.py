@@ -80,7 +80,10 @@ HEADINGS = {
     ResourcesSpec: "`search_resources`",
 }
 PAGE_OF = dict.fromkeys(("bench", "plot", "plot-list"), "boards.md") | dict.fromkeys(("list", "pull", "push"), "hub.md")
-PAGE_OF |= dict.fromkeys(("run-remote", "remote"), "remote.md") | {"cogs": "cogs-commands.md"}  # the others': lab.md
+PAGE_OF |= dict.fromkeys(("run-remote", "remote"), "remote.md") | {
+    "cogs": "cogs-commands.md",
+    "env": "environments.md",
+}  # the others': lab.md
 PAGE_OF |= dict.fromkeys(("llm", "speedrun"), "llm.md") | dict.fromkeys(("arena", "board"), "arena.md")
 SHARED = {
     Algorithm: "Every algorithm",
