@@ -94,8 +94,18 @@ def _parents() -> dict[str, Path] | None:
         candidates.append({tree: ROOT / tree / own[tree] for tree in ("memory", "pids")})
     for parents in candidates:
         if all(_usable(parent, tree) for tree, parent in parents.items()):
+            for parent in parents.values():
+                sweep(parent)
             return parents
     return None
+
+
+def sweep(parent: Path, seconds: float = 3600.0) -> None:
+    """Remove old groups with nobody in them: whoever made them was killed before it could."""
+    for left in parent.glob("rewardlab-*"):
+        with contextlib.suppress(OSError):  # somebody is in it
+            if left.stat().st_mtime < time.time() - seconds:
+                left.rmdir()
 
 
 def _usable(parent: Path, tree: str) -> bool:

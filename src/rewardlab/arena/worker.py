@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from rewardlab.arena.commissioner import Facts, advance_all
 from rewardlab.arena.match.play import Table, play_match, try_policy
 from rewardlab.arena.place import Place
 from rewardlab.arena.sandbox import Limits
+from rewardlab.arena.scratch import Scratch
 from rewardlab.arena.store.jobs import Lease
 
 LEASE, IDLE, LOOK = 30.0, 1.0, 10.0  # seconds: a lease without a sign of life, between looks at the queue, at seasons
@@ -47,11 +47,10 @@ class Worker:
         self._stop = threading.Event()
         self._idle: dict[str, Facts] = {}
         self._look = 0.0
-        self._scratch = Path(tempfile.mkdtemp(prefix="rewardlab-worker-"))
-        self._scratch.chmod(0o711)  # a sandboxed uid passes through to its own bundle, and can list nothing
+        self._scratch = Scratch()
         self._table = Table(
             lambda sha256: self.place.shelf.get(f"bundles/{sha256}.zip"),
-            self._scratch / "bundles",
+            self._scratch.path / "bundles",
             self.limits,
             takes_code=not sandbox.problems(),
         )
@@ -78,7 +77,7 @@ class Worker:
 
     def clean(self) -> None:
         """Remove what was unpacked."""
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.remove()
 
     def step(self) -> bool:
         """Do one job, or write down what seasons owe; False if there was nothing to do."""
@@ -114,7 +113,7 @@ class Worker:
             self.place.seasons.record_validation(lease, kind, reason)
             logger.info("validated {}:v{}: {}", version.name, version.version, reason or "accepted")
             return
-        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
+        with tempfile.TemporaryDirectory(dir=self._scratch.path) as folder:
             outcome = play_match(self.place.seasons.match(lease.subject)["job"], self._table, Path(folder))
             if lost():
                 return
