@@ -89,7 +89,11 @@ def test_too_few_layers_are_told() -> None:
 
 def test_a_conv_net_computes_what_pytorch_computed() -> None:
     """Channels first and rows channel by channel there; pixels with their channels here."""
-    net: dict[str, Any] = {"type": "ConvNet", "conv_hid_layers": [[3, 4, 2, 0, 1], [4, 3, 1, 1, 1]], "fc_hid_layers": [6]}
+    net: dict[str, Any] = {
+        "type": "ConvNet",
+        "conv_hid_layers": [[3, 4, 2, 0, 1], [4, 3, 1, 1, 1]],
+        "fc_hid_layers": [6],
+    }
     net |= {"hid_layers_activation": "relu", "shared": True, "gpu": "auto"}
     raw: dict[str, Any] = {"name": "PPO", "algorithm": {"name": "PPO"}, "memory": {"name": "OnPolicyBatchReplay"}}
     spec = from_dict(slm.convert({"agent": {**raw, "net": net}, "env": {"name": "ALE/Pong-v5"}, "meta": {}})[0], "x")

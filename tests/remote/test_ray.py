@@ -58,6 +58,7 @@ def head(shop: Path) -> Iterator[str]:
         "--node-ip-address=127.0.0.1",
     ]
     around = environment(shop) | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    around["HOME"] = str(shop)  # where jobs have their folders
     process = subprocess.Popen(
         [*words, "--disable-usage-stats"],
         env=around,

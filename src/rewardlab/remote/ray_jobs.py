@@ -39,7 +39,8 @@ class RayRunner:
 
     def submit(self, job: Job) -> Handle:
         """Start it on any node that has room."""
-        script = f"mkdir -p jobs/{shlex.quote(job.name)} && cd jobs/{shlex.quote(job.name)}\n{job.script()}"
+        place = f"rewardlab-jobs/{shlex.quote(job.name)}"
+        script = f"cd && mkdir -p {place} && cd {place}\n{job.script()}"
         given: dict[str, Any] = {"runtime_env": {"env_vars": dict(job.env)}} if job.env else {}
         if job.gpu:
             given["entrypoint_num_gpus"] = 1
