@@ -120,3 +120,12 @@ print(again)
 def test_the_seeds_other_commands_are_not_taken_for_specs(words: list[str]) -> None:
     assert translate(words) == words
     assert translate(["F.json", "S", "train"]) == ["run", "F.json", "S", "train"]
+
+
+def test_a_trial_is_filmed_at_its_end(shop: Path) -> None:
+    words = ["small.yaml", "small", "--data", "filmed", "-s", "meta.film=1", "-s", "env.max_frame=2000"]
+    result = run(shop, "run", *words, "-s", "env.max_t=40")
+    assert result.returncode == 0, result.stderr
+    (film,) = (shop / "filmed").glob("*/graph/*enjoy.mp4")
+    assert film.stat().st_size > 1000
+    assert "episode 1: return" in result.stdout

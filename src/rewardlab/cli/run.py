@@ -188,8 +188,19 @@ def train(
         logger.info(trial_line(result))
         logger.info(f"Trial {folder.trial} done")
         drawing = draw_apart(folder.path)
+        if spec.meta.film:
+            film(spec, folder)
         if hub is not None:
             drawing.wait()  # the graphs are to be pushed as well
+
+
+def film(spec: Spec, folder: RunFolder) -> None:
+    """Episodes of the best policy as a movie; a run is no worse for a machine that cannot draw."""
+    try:
+        for line in enjoy(folder.path, spec.name, True, spec.meta.film):
+            logger.info(line)
+    except (SpecError, RecordError) as error:
+        logger.warning(f"not filmed: {error}")
 
 
 @contextmanager

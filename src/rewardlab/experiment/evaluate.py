@@ -171,6 +171,13 @@ def _frame(env: HostEnv | _JaxOnHost) -> Any:
         return env.render_frame()
     except gym.error.DependencyNotInstalled as error:
         raise SpecError('Drawing needs a package that is not installed: pip install "rewardlab[render]".') from error
+    except Exception as error:
+        if not type(error).__module__.startswith(("mujoco", "glfw", "OpenGL")):
+            raise
+        raise SpecError(
+            f"This machine cannot draw: {type(error).__name__}. Without a screen MUJOCO_GL=egl (a GPU) or "
+            "MUJOCO_GL=osmesa (Debian's libosmesa6) draws off screen."
+        ) from error
 
 
 class _JaxOnHost:

@@ -143,7 +143,9 @@ def _env(spec: t.EnvSpec, where: str) -> None:
 
 
 def _meta(spec: t.MetaSpec, where: str) -> None:
-    at_least(spec, where, max_session=1, max_trial=1, log_frequency=1, eval_frequency=1, rigorous_eval=0, seed=0)
+    at_least(
+        spec, where, max_session=1, max_trial=1, log_frequency=1, eval_frequency=1, rigorous_eval=0, film=0, seed=0
+    )
     for name in spec.loggers:
         one_of(f"{where}.loggers", name, t.LOGGERS, "logger")
 

@@ -165,6 +165,7 @@ class MetaSpec:
     log_frequency: int = 500
     eval_frequency: int = 10_000
     rigorous_eval: int = 0
+    film: int = 0
     search_resources: ResourcesSpec | None = None
     search_scheduler: SchedulerSpec | None = None
     seed: int = 0
