@@ -34,10 +34,20 @@ def test_the_plan_names_what_would_be_run(tmp_path: Path) -> None:
     assert "HalfCheetah-v5" in shown
 
 
-def test_a_hub_that_the_other_machine_cannot_see_is_refused(tmp_path: Path) -> None:
-    result = run(tmp_path, "bench", "run", "--runner", "ssh", "--host", "box", "--hub", "file://hub", "--no-commit")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--runner", "ssh", "--host", "box", "--hub", "file://hub"], "the hub file://hub is a folder of this machine"),
+        (["--runner", "shs"], "the runner 'shs' is unknown; did you mean ssh?"),
+        (["CartPol-v1"], "no row of the board fits 'CartPol-v1'; did you mean CartPole-v1?"),
+        (["CartPol-v1", "--plan"], "no row of the board fits 'CartPol-v1'; did you mean CartPole-v1?"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path: Path, words: list[str], told: str) -> None:
+    result = run(tmp_path, "bench", "run", "--no-commit", *words, "--runs", str(tmp_path))
     assert result.returncode == 1
-    assert "the hub file://hub is a folder of this machine" in result.stderr
+    (line,) = result.stderr.strip().splitlines()
+    assert told in line
 
 
 def test_killed_at_the_worst_moments_it_fills_the_board_through_ssh(board: Path, sshd: tuple[int, Path]) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 SPEC = """
 tiny:
   agent:
-    algorithm: {name: PPO, time_horizon: 16, minibatch_size: 32, training_epoch: 1}
+    algorithm: {name: REINFORCE, training_frequency: 16}
     net: {hid_layers: [8]}
   env: {name: CartPole-v1, num_envs: 4, max_frame: 40000}
   meta: {max_session: 1, max_trial: 6, log_frequency: 64, checkpoint_seconds: 0.0,

@@ -77,7 +77,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.slow
 def test_a_job_is_planned_submitted_and_stopped(server: str, tmp_path: Path) -> None:
     where = {"DSTACK_URL": server, "DSTACK_TOKEN": "token", "HOME": str(tmp_path)}
-    words = ["run-remote", "ppo_cartpole", "train", "-n", "first", "-s", "env.max_frame=1000"]
+    words = [
+        "run-remote",
+        "ppo_cartpole",
+        "train",
+        "-n",
+        "first",
+        "-s",
+        "env.max_frame=1000",
+        "--hub",
+        "s3://runs/ours",
+    ]
     result = rewardlab(tmp_path, *words, **where)
     assert result.returncode == 1
     assert "dstack has no offers for first: no backend or fleet of the project main" in result.stderr

@@ -47,9 +47,15 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def head(shop: Path) -> Iterator[str]:
+def cluster() -> str:
+    """Where the head node listens."""
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="module")
+def head(shop: Path, cluster: str) -> Iterator[str]:
     """A head node with its dashboard, in a session of its own that is ended as a whole: its address."""
-    port, dashboard = free_port(), free_port()
+    port, dashboard = cluster.partition(":")[2], free_port()
     words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"]
     words += [
         f"--port={port}",
@@ -76,7 +82,7 @@ def head(shop: Path) -> Iterator[str]:
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:
-            process.wait(20)
+            process.wait(3)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -108,9 +114,9 @@ def test_the_work_loop_through_ray_jobs(shop: Path, head: str) -> None:
     assert commits(board)[0].startswith("docs: CartPole-v1 benchmark, reinforce_cartpole ✅")
 
 
-def test_a_search_through_ray_tune(shop: Path) -> None:
+def test_a_search_through_ray_tune(shop: Path, head: str, cluster: str) -> None:
     words = ["run", "small.yaml", "small", "search", "-s", "env.backend=gymnasium", "-s", "env.max_frame=2400"]
-    result = rewardlab(shop, *words)  # outside JAX the engine is Ray without asking
+    result = rewardlab(shop, *words, "--address", cluster)  # outside JAX the engine is Ray without asking
     assert result.returncode == 0, result.stderr
     assert "search by ray: 4 trials, 2 ranges" in result.stdout
     (path,) = (shop / "data").glob("small_20*")
@@ -123,7 +129,7 @@ def test_a_search_through_ray_tune(shop: Path) -> None:
     assert (path / "info" / "small_t3_s0_session_df_train.csv").exists()
 
 
-def test_trials_that_crash_in_ray_are_told(shop: Path) -> None:
+def test_trials_that_crash_in_ray_are_told(shop: Path, head: str, cluster: str) -> None:
     text = SPEC[: SPEC.index("  search:")] + "  search: {agent.algorithm.minibatch_size__choice: [32, 64, 100000]}\n"
     (shop / "crashing.yaml").write_text(text)
     words = [
@@ -137,6 +143,10 @@ def test_trials_that_crash_in_ray_are_told(shop: Path) -> None:
         "crashed",
         "-s",
         "meta.max_trial=5",
+        "-s",
+        "env.max_frame=800",
+        "--address",
+        cluster,
     ]
     result = rewardlab(shop, *words)
     assert result.returncode == 0, result.stderr

@@ -9,9 +9,9 @@ from typing import Any
 
 from rewardlab.boards import benchmark, page
 from rewardlab.boards.benchmark import FAILED, Target, targets
-from rewardlab.files import read_json, write_json, write_text_atomic
+from rewardlab.files import RecordError, read_json, write_json, write_text_atomic
 from rewardlab.plots import compare
-from rewardlab.spec import Spec, SpecError, load, names
+from rewardlab.spec import Spec, SpecError, load, names, near
 from rewardlab.spec.text import variable_names
 
 VARIANTS = ("lam95", "lam85", "lam70")  # the seeds' order: shorter and shorter credit
@@ -90,13 +90,27 @@ def _rank(name: str) -> tuple[int, int, str]:
     return (found[0] if found else 0, len(name), name)
 
 
+def fits(part: str, target: Target) -> bool:
+    """Whether a part of an environment's name, or of a spec's, means a row."""
+    return part in target.env or part in f"{target.spec_prefix}{target.env.lower()}"
+
+
+def check_parts(only: Sequence[str]) -> None:
+    """Refuses a part that no row has."""
+    for part in only:
+        if not any(fits(part, target) for target in targets()):
+            known = [*dict.fromkeys(t.env for t in targets()), *dict.fromkeys(t.spec_prefix[:-1] for t in targets())]
+            nearest = near(part, known)
+            hint = f"did you mean {nearest}?" if nearest else "rewardlab bench coverage shows what there is"
+            raise RecordError(f"no row of the board fits {part!r}; {hint}")
+
+
 def missing(runs: Path, only: Sequence[str] = ()) -> Iterator[Target]:
     """The rows without a run, and those whose run missed the target by far."""
     done = {r.target: r for r in benchmark.collect(runs)}
     for target in targets():
-        wanted = not only or any(w in target.env or w in f"{target.spec_prefix}{target.env.lower()}" for w in only)
         result = done.get(target)
-        if wanted and (result is None or result.status == FAILED):
+        if (not only or any(fits(part, target) for part in only)) and (result is None or result.status == FAILED):
             yield target
 
 

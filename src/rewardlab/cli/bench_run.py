@@ -56,6 +56,8 @@ class WorkLoop:
         """Until nothing is left to try."""
         self.ledger = work.read_ledger(self.runs)
         self.hub = hub_url(self.hub)
+        work.check_parts(self.only)
+        make_runner(self.runner, {**self.place, **secrets()})  # one that cannot be made says so before anything is run
         check_reach(self.hub, self.runner)
         if self.ledger["completed"]:
             self.publish("docs: benchmarks")  # what was cut short between writing and committing
@@ -68,6 +70,12 @@ class WorkLoop:
             time.sleep(PAUSE)
         left = [f"{t.algorithm} on {t.env}" for t in work.missing(self.runs, self.only) if work.attempts(t)]
         say("nothing is left to try" + (f"; still missing: {', '.join(left)}" if left else ""))
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where new attempts are submitted."""
+        local = {"folder": str((self.data / "remote" / "local").resolve())} if self.runner == "local" else {}
+        return {**self.where, **local}
 
     def made(self, row: Row) -> Runner:
         """Who runs an attempt: where it was submitted, with the secrets of now."""
@@ -128,11 +136,8 @@ class WorkLoop:
         gpu = attempt.target.category != CLASSIC and self.runner != "local"
         words = [attempt.spec_name, attempt.mode]
         job = make_job(words, attempt.settings, name, gpu, self.runner, self.program, self.hub)
-        where = dict(self.where)
-        if self.runner == "local":
-            where["folder"] = str((self.data / "remote" / "local").resolve())
         row: Row = {"key": attempt.key, "spec": attempt.spec_name, "env": attempt.target.env, "mode": attempt.mode}
-        row |= {"algorithm": attempt.target.algorithm, "runner": self.runner, "where": where, "name": name}
+        row |= {"algorithm": attempt.target.algorithm, "runner": self.runner, "where": self.place, "name": name}
         row |= {"since": now.isoformat(timespec="seconds")}
         row |= {"words": list(job.words), "program": job.program, "files": dict(job.files), "gpu": gpu}
         self.ledger["active"].append(row)
@@ -176,6 +181,7 @@ def last_words(log: str) -> str:
 
 def show_plan(runs: Path, only: Sequence[str], json: bool) -> None:
     """What would be run next for each missing row."""
+    work.check_parts(only)
     ledger = work.read_ledger(runs)
     rows = []
     for target in work.missing(runs, only):
