@@ -96,6 +96,12 @@ def test_what_ran_is_what_the_spec_file_says(run: RunFolder) -> None:
     }
 
 
+def test_what_stepped_it_and_what_was_filmed_makes_no_other_run(tmp_path: Path) -> None:
+    """A run records what stepped its environment, which the shipped spec leaves open."""
+    free = {"env.backend": "gymnasium", "meta.film": 1, "meta.checkpoint_seconds": 5.0}
+    assert broken(finished_run(tmp_path, 0, SCORES, run=CLEAN, settings=free).path) == {}
+
+
 def test_a_spec_that_no_file_holds_is_refused(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "_spec_file", lambda _: None)
     assert broken(run.path) == {"spec": "no spec file holds ppo_cartpole: add it to specs/"}

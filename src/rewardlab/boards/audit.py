@@ -27,7 +27,7 @@ ROUNDING = 1e-4  # of a moving average that a table holds in single precision
 # what a command line may set without making another run of it
 FREE = (
     *("meta.checkpoint_seconds", "meta.loggers", "meta.save_replay", "meta.max_trial", "meta.search_resources"),
-    *("meta.search_scheduler", "meta.eval_frequency", "meta.rigorous_eval"),
+    *("meta.search_scheduler", "meta.eval_frequency", "meta.rigorous_eval", "meta.film"),
 )
 SHARED = 0.999  # of the frames that the timings must account for
 PATIENCE = 10.0  # seconds for a link to answer
@@ -126,7 +126,7 @@ def committed_spec(seen: Evidence) -> Iterator[str]:
         return
     for section in ("agent", "env", "meta"):
         for place, was, written in _differences(then[section], now[section], section):
-            if place in FREE:
+            if place in FREE or (place == "env.backend" and written is None):  # what was installed where it ran
                 continue
             yield f"{place} was {was}, {found.name} says {written}: commit the spec that ran"
 
