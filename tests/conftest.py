@@ -37,13 +37,6 @@ def _compiled_programs() -> Iterator[None]:
     _CACHE.cleanup()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _programs_of_a_module() -> Iterator[None]:
-    """Programs go with the file that compiled them, or a process holds gigabytes of them in the end."""
-    yield
-    jax.clear_caches()
-
-
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Any]:
     """What drives browsers."""
