@@ -155,9 +155,10 @@ class WorkLoop:
     def harvest(self, row: Row, state: str) -> str:
         """What became of an attempt, in words; one that passes the audit is on the board then."""
         try:
-            found = RUNNING.findall(self.made(row).logs(row["handle"]))
+            log = self.made(row).logs(row["handle"])
+            found = RUNNING.findall(log)
             if not state.startswith("done") or not found:
-                return f"{state}: {last_words(self.made(row).logs(row['handle']))}"
+                return f"{state}: {last_words(log)}"
             store = open_hub(self.hub)
             path = pull(store, found[-1], self.data, say)
             if row["mode"] == "search":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from rewardlab.envs.gym_vector import find_gym_spec, missing
-from rewardlab.spec import SpecError, near
+from rewardlab.envs.vector import refuse_unknown, threads
+from rewardlab.spec import SpecError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,10 +34,7 @@ def make_vector(name: str, num_envs: int, max_t: int | None, **kwargs: Any) -> t
         raise SpecError(f"env.backend ale steps Atari games, {ATARI}Pong-v5 and others, not {name}")
     game = find_gym_spec(name).kwargs["game"]  # says which games there are
     options = {**DEFAULTS, **kwargs}
-    for key in options:
-        if key not in (*_keys(), "render_mode"):
-            nearest = near(key, _keys(), 0.0)
-            raise SpecError(f"Environment {name} does not take the key {key!r}; the nearest key is {nearest!r}.")
+    refuse_unknown(f"Environment {name}", options, (*_keys(), "render_mode"))
     held = options.get("frameskip", 4)
     limit = max_t if max_t is not None else 108_000 // held
     return Atari(game, num_envs, {**options, "max_num_frames_per_episode": limit * held}), limit
@@ -61,8 +58,7 @@ class Atari:
         given = dict(options)
         self.render_mode = given.pop("render_mode", None)
         self._cut_at_lives = given.pop("life_loss_info", True)
-        threads = min(num_envs, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
-        given |= {"num_envs": num_envs, "num_threads": threads, "reward_clipping": False}
+        given |= {"num_envs": num_envs, "num_threads": threads(num_envs), "reward_clipping": False}
         self._vector = AtariVectorEnv(game, **given)
         # a film shows the screen: a twin with the same seed and the same actions sees it in colour
         screen = {"grayscale": False, "img_height": 210, "img_width": 160, "stack_num": 1}

@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 from rewardlab.envs import snapshot as snapshots
+from rewardlab.envs.vector import refuse_unknown
 from rewardlab.spec import SpecError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -114,11 +115,7 @@ def _check_keys(spec: Any, name: str, kwargs: Mapping[str, Any]) -> None:
     ).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    for key in kwargs:
-        if key not in parameters:
-            near = difflib.get_close_matches(key, parameters, n=1, cutoff=0.0)
-            hint = f"; the nearest key is {near[0]!r}" if near else ": it takes none"
-            raise SpecError(f"Environment {name} does not take the key {key!r}{hint}.")
+    refuse_unknown(f"Environment {name}", kwargs, parameters)
 
 
 def find_gym_spec(name: str) -> Any:

@@ -17,6 +17,7 @@ from rewardlab.envs.check import EnvContractError, check_env
 from rewardlab.envs.classic import CLASSIC
 from rewardlab.envs.gym_vector import find_gym_spec
 from rewardlab.envs.host import HOSTS, HostEnv
+from rewardlab.envs.vector import refuse_unknown
 from rewardlab.envs.wrappers import VectorEnv
 from rewardlab.spec import EnvSpec, Spec, SpecError, build, near
 
@@ -83,8 +84,8 @@ def find_jax(name: str) -> Callable[..., JaxEnv] | None:
         return CLASSIC[name]
     if name.startswith(playground.PREFIX):
         return playground.find(name)
-    if name in offered():
-        found: Callable[..., JaxEnv] = offered()[name].load()
+    if point := offered().get(name):
+        found: Callable[..., JaxEnv] = point.load()
         return found
     module, _, attribute = name.rpartition(":")
     if not module or not attribute.isidentifier():
@@ -118,12 +119,5 @@ def _jax_env(found: Callable[..., JaxEnv], env: EnvSpec) -> JaxEnv:
 def _known_keys(found: Any, env: EnvSpec) -> dict[str, Any]:
     """The spec's keys, once each is known to be one of the class."""
     keys = [field.name for field in dataclasses.fields(found) if field.init]
-    for key in env.kwargs:
-        if key not in keys:
-            nearest = near(key, keys, 0.0)
-            hint = f"the nearest key is {nearest!r}" if nearest else "it takes none"
-            raise SpecError(
-                f"Environment {env.name} in JAX does not take the key {key!r}; {hint} (Gymnasium's own may: "
-                "env.backend gymnasium)"
-            )
+    refuse_unknown(f"Environment {env.name} in JAX", env.kwargs, keys, " (Gymnasium's own may: env.backend gymnasium)")
     return dict(env.kwargs)

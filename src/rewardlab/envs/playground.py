@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from rewardlab.envs.base import Box
+from rewardlab.envs.vector import refuse_unknown
 from rewardlab.spec import SpecError, near
 
 PREFIX = "playground/"
@@ -74,7 +75,7 @@ def _count(size: Any) -> int:
 @cache
 def known() -> tuple[str, ...]:
     """The tasks; none where Playground is not installed."""
-    if importlib.util.find_spec("mujoco_playground") is None:
+    if not installed():
         return ()
     from mujoco_playground import registry
 
@@ -121,10 +122,7 @@ def _loaded(task: str, keys: tuple[tuple[str, Any], ...]) -> Playground:
 
     config = registry.get_default_config(task)
     given = {"impl": "jax", **dict(keys)}
-    for key in given:
-        if key not in config and key != "impl":
-            nearest = near(key, list(config), 0.0)
-            raise SpecError(f"Playground's {task} does not take the key {key!r}; the nearest key is {nearest!r}")
+    refuse_unknown(f"Playground's {task}", given, {*config, "impl"})
     _robots(task)
     return Playground(registry.load(task, config_overrides=given), int(config.episode_length))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -13,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from rewardlab.envs.playground import PREFIX
+from rewardlab.envs.vector import refuse_unknown, threads
 from rewardlab.spec import SpecError, near
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -49,11 +49,7 @@ def make_vector(name: str, num_envs: int, max_t: int | None, **kwargs: Any) -> t
     if pool_id(name) not in known():
         nearest = near(pool_id(name), known())
         raise SpecError(f"EnvPool has no environment {name!r}" + (f"; did you mean {nearest}?" if nearest else ""))
-    for key in kwargs:
-        if key not in _keys(name):
-            nearest = near(key, _keys(name), 0.0)
-            hint = f"; the nearest key is {nearest!r}" if nearest else ": it takes none"
-            raise SpecError(f"Environment {name} of EnvPool does not take the key {key!r}{hint}.")
+    refuse_unknown(f"Environment {name} of EnvPool", kwargs, _keys(name))
     import envpool
 
     limit = max_t if max_t is not None else int(envpool.make_spec(pool_id(name)).config.max_episode_steps)
@@ -75,7 +71,7 @@ class Pool:
 
     def __init__(self, name: str, num_envs: int, options: Mapping[str, Any]) -> None:
         self.name, self.num_envs, self._options = name, num_envs, dict(options)
-        self._threads = min(num_envs, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+        self._threads = threads(num_envs)
         self._pool = self._make(range(num_envs))
         self.single_observation_space = _unbounded(self._pool.observation_space)
         self.single_action_space = self._pool.action_space

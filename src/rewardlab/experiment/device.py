@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import jax
 from jax.sharding import Mesh
 
+from rewardlab.envs.vector import available_cores as available_cores
 from rewardlab.spec import SpecError
 
 DEFAULT_CACHE = Path("~/.cache/rewardlab/xla")
@@ -24,11 +24,6 @@ def prepare(cache: Path | None = None) -> None:
         jax.config.update("jax_num_cpu_devices", available_cores())
     except RuntimeError:
         return  # JAX is running already, in a person's own program: then with the devices it has
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def data_mesh(num_envs: int) -> Mesh:

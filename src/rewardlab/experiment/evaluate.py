@@ -22,7 +22,7 @@ from rewardlab.envs.playground import PREFIX
 from rewardlab.envs.wrappers import Lens, LensSettings, VectorEnv, spread
 from rewardlab.maths.normalize import RunningStats
 from rewardlab.nets.heads import to_env_action
-from rewardlab.nets.recurrent import Recalled
+from rewardlab.nets.recurrent import recalled
 from rewardlab.spec import EnvSpec, Spec, SpecError
 
 Saved = tuple[Policy, RunningStats | None]  # a policy and the statistics of what it has seen, as `Best` holds them
@@ -30,15 +30,22 @@ STEPS = 100_000  # how far an episode is followed in an environment without a ti
 EVALUATION = 2**31 - 2  # sets the randomness of evaluation apart from that of training
 
 
+def decide(
+    algorithm: Algorithm, lens: LensSettings, saved: Saved, obs: Array, memory: Any, key: PRNGKeyArray
+) -> tuple[Array, Any]:
+    """What a policy does at observations [N, …], and what it remembers from then on."""
+    policy, stats = saved
+    seen = recalled(lens.look(Lens(stats, None, None), obs), memory)
+    after = None if memory is None else algorithm.remember(policy, seen)
+    return algorithm.play(policy, seen, key), after
+
+
 def choose(
     algorithm: Algorithm, lens: LensSettings, action: Space, saved: Saved, obs: Array, memory: Any, key: PRNGKeyArray
 ) -> tuple[Array, Any]:
-    """What a policy does at observations [N, …], as the environment takes it, and what it remembers from then on."""
-    policy, stats = saved
-    seen: Any = lens.look(Lens(stats, None, None), obs)
-    if memory is not None:
-        seen, memory = Recalled(seen, memory), algorithm.remember(policy, Recalled(seen, memory))
-    return to_env_action(algorithm.play(policy, seen, key), action), memory
+    """The same, with the action as the environment takes it."""
+    chosen, after = decide(algorithm, lens, saved, obs, memory, key)
+    return to_env_action(chosen, action), after
 
 
 class Evaluator:

@@ -19,10 +19,10 @@ from rewardlab.algos.base import Algorithm, Clock
 from rewardlab.envs.base import TimeStep
 from rewardlab.envs.host import HostEnv
 from rewardlab.experiment import checkpoint
-from rewardlab.experiment.session import Best, Runner, Seen, Session, recalled
+from rewardlab.experiment.session import Best, Runner, Seen, Session, of_segment
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
-from rewardlab.nets.recurrent import Recalled, forget
+from rewardlab.nets.recurrent import Recalled, forget, recalled
 from rewardlab.spec import Spec
 
 
@@ -268,7 +268,6 @@ class HostLoop:
         self, algorithm: Algorithm, runner: Runner, best: Best, seen: Seen, segment: Array
     ) -> tuple[Best, Seen]:
         """The end of a segment: the best policy so far, and the means of what was seen."""
-        metrics = {name: jnp.nanmean(x, 0) for name, x in seen.metrics.items()}
-        metrics["opt_step"] = seen.metrics["opt_step"][-1]
+        metrics = of_segment(seen.metrics)
         runner = self.session.remember_best(algorithm, runner._replace(best=best), segment)
         return runner.best, seen._replace(metrics=metrics)

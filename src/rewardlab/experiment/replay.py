@@ -17,12 +17,11 @@ from rewardlab import algos
 from rewardlab.algos.base import Algorithm
 from rewardlab.envs.host import HostEnv
 from rewardlab.envs.make import make, spaces
-from rewardlab.envs.wrappers import Lens
 from rewardlab.experiment import slm_policy
 from rewardlab.experiment.checkpoint import Meta
-from rewardlab.experiment.evaluate import play_episodes
+from rewardlab.experiment.evaluate import decide, play_episodes
 from rewardlab.experiment.record import RecordError, RunFolder, holds_spec, load_tree, read_meta
-from rewardlab.experiment.session import Session, recalled
+from rewardlab.experiment.session import Session
 from rewardlab.nets.heads import to_env_action
 from rewardlab.spec import Spec, from_dict
 
@@ -53,9 +52,8 @@ class TrainedPolicy:
         self._to_env = jax.jit(lambda action: to_env_action(action, self.algorithm.action))
 
     def _choose_one(self, stats: Any, obs: Any, memory: Any, key: Any) -> Any:
-        seen = recalled(self.lens.look(Lens(stats, None, None), obs[None]), memory)
-        after = None if memory is None else self.algorithm.remember(self.policy, seen)
-        return self.algorithm.play(self.policy, seen, key)[0], after
+        action, after = decide(self.algorithm, self.lens, (self.policy, stats), obs[None], memory, key)
+        return action[0], after
 
     def forget(self) -> None:
         """Begin an episode: what a recurrent policy remembers of the last one is gone. Others remember nothing."""

@@ -27,7 +27,7 @@ from rewardlab.experiment import hosts
 from rewardlab.experiment.device import data_mesh, session_mesh
 from rewardlab.memory.rollout import Transition
 from rewardlab.nets.heads import to_env_action
-from rewardlab.nets.recurrent import Recalled, forget
+from rewardlab.nets.recurrent import Recalled, forget, recalled
 from rewardlab.spec import Spec
 
 CACHED = (
@@ -108,14 +108,14 @@ class Plan:
         return steps[crossed & (after <= self.max_frame)]
 
 
+def of_segment(metrics: Metrics) -> Metrics:
+    """The means of what the iterations of a segment logged, and how far they came."""
+    return {name: x[-1] if name == "opt_step" else jnp.nanmean(x, 0) for name, x in metrics.items()}
+
+
 def strongly_typed(x: Array) -> Array:
     """The same array with its dtype for good: a weakly typed one changes it in the first step, which compiles twice."""
     return x if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jax.lax.convert_element_type(x, x.dtype)
-
-
-def recalled(obs: Array, memory: Any) -> Any:
-    """Observations with what a policy remembers at them, if it remembers."""
-    return obs if memory is None else Recalled(obs, memory)
 
 
 class Session:
@@ -314,8 +314,7 @@ class ScanLoop:
         runner, seen = jax.lax.scan(one, runner, jnp.arange(self.plan.iterations))
         sessions = seen.episodes.shape[1]
         by_session = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1).reshape(sessions, -1), seen[:2])
-        metrics = {name: jnp.nanmean(x, 0) for name, x in seen.metrics.items()}
-        metrics["opt_step"] = seen.metrics["opt_step"][-1]
+        metrics = of_segment(seen.metrics)
         remember = jax.vmap(self.session.remember_best, in_axes=(self._own, 0, None))
         return remember(algorithm, runner, segment), Seen(by_session[0], by_session[1], metrics)
 

@@ -26,6 +26,11 @@ class Sequence(NamedTuple):
     starts: Bool[Array, "T N"]
 
 
+def recalled(obs: Array, memory: Any) -> Any:
+    """Observations with what a policy remembers at them, if it remembers."""
+    return obs if memory is None else Recalled(obs, memory)
+
+
 def in_order(obs: Array | Recalled, done: Bool[Array, "T N"]) -> Array | Sequence:
     """A rollout's observations; remembered ones as a sequence, so that a gradient reaches back through all of it."""
     if not isinstance(obs, Recalled):
